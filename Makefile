@@ -44,7 +44,7 @@ pictures: build  ## the README's picture, from a real run
 	@scripts/as-root scripts/pictures
 
 check:  ## format, lints, licences, documentation, wording, generated files, dependencies between files
-	$(XTASK) cycles
+	$(XTASK) cycles --folders
 	$(XTASK) constants
 	$(XTASK) prose
 	$(XTASK) style

@@ -1,23 +1,10 @@
 //! Plans for other tools: the files that make another tool run the cases of a plan.
 //!
-//! An [`Exporter`] is a member of [`EXPORTERS`]. It turns a [`ExportRequest`] into the tool's own
-//! files and names the cases that the tool cannot run, with the reasons. A new exporter is a file
-//! in the tool's folder and a line in `registry.rs`. All exporters share the script that creates,
-//! mounts and removes targets.
+//! [`fio::export`](crate::fio::export) turns an [`ExportRequest`] into job files and names the cases
+//! that fio cannot run, with the reasons. The script that creates, mounts and removes targets is
+//! here.
 
 use fsb_model::{WorkloadSpec, shell};
-
-pub use crate::registry::EXPORTERS;
-
-/// A tool that plans can be written for.
-pub struct Exporter {
-    /// The tool, as on the command line.
-    pub name: &'static str,
-    /// One line for `fsb list exporters`.
-    pub about: &'static str,
-    /// Writes the plan.
-    pub export: fn(&ExportRequest) -> Export,
-}
 
 /// A plan in the format of another tool.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The registries: tools whose results can be read, and tools that plans can be exported to.
+//! The registry of the tools whose results can be read.
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
@@ -6,7 +6,6 @@ use std::path::Path;
 use fsb_model::set::Run;
 use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 
-use crate::export::Exporter;
 use crate::identify::{self, FileKind};
 use crate::label::{self, Label};
 use crate::tool::{Problem, ReadError, Tool};
@@ -63,9 +62,6 @@ pub fn tool_titles() -> String {
         .collect::<Vec<_>>()
         .join(". It also reads those of ")
 }
-
-/// Every tool that plans can be exported to.
-pub static EXPORTERS: &[Exporter] = &[fio::EXPORTER];
 
 /// Reads the results in a file, or in a pipe of the shell, of any known tool: one run for each
 /// execution in it, each with the path as given.

@@ -23,9 +23,9 @@ use fsb_model::CacheState;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, Mode, OFlags, RawDir, StatxFlags};
 use rustix::io::Errno;
 
-use crate::EngineError;
 use crate::backend::{Directory, KernelNamespace, Namespace};
 use crate::data::{Data, DataSource, Memory};
+use crate::error::EngineError;
 use crate::memory::resident_bytes;
 use crate::task::{Progress, Ready};
 
@@ -482,16 +482,20 @@ fn list(set: &Path, layout: &Layout) -> Result<(), EngineError> {
         let path = set.join(Layout::directory_name(directory));
         let handle = open(&path)?;
         let mut refused = None;
-        let mut visit = |name: &std::ffi::CStr| match KernelNamespace.stat(&handle, name) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(errno) => {
-                let path = path.join(name.to_string_lossy().as_ref());
-                refused = Some(EngineError::call("stat", path, errno));
-                ControlFlow::Break(())
-            }
-        };
         KernelNamespace
-            .list(&handle, &mut buffer, 0, &mut visit)
+            .list(
+                &handle,
+                &mut buffer,
+                0,
+                &mut |name: &std::ffi::CStr| match KernelNamespace.stat(&handle, name) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(errno) => {
+                        let path = path.join(name.to_string_lossy().as_ref());
+                        refused = Some(EngineError::call("stat", path, errno));
+                        ControlFlow::Break(())
+                    }
+                },
+            )
             .map_err(|errno| EngineError::call("list", &path, errno))?;
         refused.map_or(Ok(()), Err)?;
     }

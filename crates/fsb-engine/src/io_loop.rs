@@ -17,13 +17,13 @@ use fsb_model::Access;
 use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise};
 use rustix::io::Errno;
 
-use crate::EngineError;
 use crate::backend::{
-    self, Backend, Completion, Directory, Flush, FlushRange, IoRequest, OpenFlags, Purpose, Queued,
-    RangeLock, Session, Setup, Slot, Verb,
+    self, Backend, Completion, Directory, FileSlot, Flush, FlushRange, IoRequest, OpenFlags,
+    Purpose, Queued, RangeLock, Session, SessionSetup, Verb,
 };
 use crate::clock::OperationKind;
 use crate::data::{Data, DataSource, Memory, PAGE};
+use crate::error::EngineError;
 use crate::fileset::{Layout, Names};
 use crate::order::Visits;
 use crate::task::Context;
@@ -37,7 +37,7 @@ pub(crate) struct IoLoop<'s> {
     // Dropped first, because its session waits for requests that point into the memory below.
     session: SetSession<'s>,
     /// The file that is open, if files do not stay open.
-    current: Option<(u64, Slot)>,
+    current: Option<(u64, FileSlot)>,
     locks: Option<Locks>,
     source: Buffers,
     completed: Vec<Completion>,
@@ -76,7 +76,7 @@ impl<'s> IoLoop<'s> {
             largest_record,
             ..
         } = io_options;
-        let setup = Setup {
+        let setup = SessionSetup {
             files,
             held,
             depth,
@@ -199,7 +199,7 @@ impl<'s> IoLoop<'s> {
 
     /// Returns the open file, or opens it.
     #[inline]
-    fn seek(&mut self, file: u64) -> Result<Slot, EngineError> {
+    fn seek(&mut self, file: u64) -> Result<FileSlot, EngineError> {
         if let Some(slot) = self.session.held(file) {
             return Ok(slot);
         }
@@ -214,11 +214,11 @@ impl<'s> IoLoop<'s> {
     }
 
     /// Opens a file for the I/O loop's purpose.
-    pub(crate) fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
+    pub(crate) fn open(&mut self, file: u64) -> Result<FileSlot, EngineError> {
         self.session.open(file)
     }
 
-    pub(crate) fn close(&mut self, slot: Slot, file: u64) -> Result<(), EngineError> {
+    pub(crate) fn close(&mut self, slot: FileSlot, file: u64) -> Result<(), EngineError> {
         self.session
             .session
             .close(slot)
@@ -234,7 +234,12 @@ impl<'s> IoLoop<'s> {
     }
 
     /// Syncs a file.
-    pub(crate) fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
+    pub(crate) fn flush(
+        &mut self,
+        slot: FileSlot,
+        file: u64,
+        what: Flush,
+    ) -> Result<(), EngineError> {
         self.session.flush(slot, file, what)
     }
 
@@ -304,7 +309,7 @@ impl<'s> IoLoop<'s> {
     #[inline(always)]
     pub(crate) fn transfer(
         &mut self,
-        slot: Slot,
+        slot: FileSlot,
         file: u64,
         offset: u64,
         length: u64,
@@ -381,7 +386,9 @@ impl<'s> IoLoop<'s> {
 impl Buffers {
     /// Returns all memory that requests may point into.
     fn whole(&mut self) -> Vec<(*mut u8, usize)> {
-        let piece = |memory: &mut [u8]| (memory.as_mut_ptr(), memory.len());
+        fn piece(memory: &mut [u8]) -> (*mut u8, usize) {
+            (memory.as_mut_ptr(), memory.len())
+        }
         match self {
             Buffers::Pool(data) => vec![piece(data.whole())],
             Buffers::Buffer(memory) => vec![piece(memory.as_mut())],
@@ -488,7 +495,7 @@ impl RequestQueue {
                     .map(|data| data.fill(&mut memory[..length], 0, None));
                 let memory = memory.as_mut_ptr();
                 let request = IoRequest {
-                    slot: Slot(0),
+                    slot: FileSlot(0),
                     verb: io_options.verb,
                     offset: 0,
                     memory,
@@ -828,7 +835,7 @@ struct Locks {
     first: u64,
     /// The session with the descriptors for the locks.
     session: Box<dyn Session>,
-    slots: Vec<Slot>,
+    slots: Vec<FileSlot>,
 }
 
 impl Locks {
@@ -840,7 +847,7 @@ impl Locks {
             Verb::Write => OpenFlags::READ_WRITE,
         };
         let mut session =
-            backend::plain(set.backend).session(&Setup::plain(files.count as usize))?;
+            backend::plain(set.backend).session(&SessionSetup::plain(files.count as usize))?;
         let slots = files
             .all()
             .map(|file| {
@@ -986,17 +993,16 @@ impl OpenFileSet {
         sync_own: impl FnOnce() -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         thread::scope(|scope| {
-            let sync = |client| {
-                let thread =
-                    thread::Builder::new().spawn_scoped(scope, move || self.sync_through(client));
-                thread.map_err(|error| {
-                    EngineError::spawn("start a thread that syncs a client", &error)
-                })
-            };
             let others = self
                 .clients
                 .iter()
-                .map(sync)
+                .map(|client| {
+                    let thread = thread::Builder::new()
+                        .spawn_scoped(scope, move || self.sync_through(client));
+                    thread.map_err(|error| {
+                        EngineError::spawn("start a thread that syncs a client", &error)
+                    })
+                })
                 .collect::<Result<Vec<_>, _>>()?;
             sync_own()?;
             others.into_iter().try_for_each(|other| {
@@ -1057,7 +1063,7 @@ struct SetSession<'s> {
     io_options: IoOptions,
     records_per_file: u64,
     /// Slots of files that stay open, starting with the first of this I/O loop's files.
-    held: Vec<Slot>,
+    held: Vec<FileSlot>,
     /// The expected content of records, if it is checked.
     expected: Option<Data>,
     /// The pass of the last record.
@@ -1067,7 +1073,7 @@ struct SetSession<'s> {
 impl SetSession<'_> {
     /// Returns the slot of a file that stays open.
     #[inline]
-    fn held(&self, file: u64) -> Option<Slot> {
+    fn held(&self, file: u64) -> Option<FileSlot> {
         self.held
             .get(file.wrapping_sub(self.io_options.files.first) as usize)
             .copied()
@@ -1075,7 +1081,7 @@ impl SetSession<'_> {
 
     /// Returns the slot of a file that stays open, as all files do at a depth above 1.
     #[inline]
-    fn slot_of(&self, file: u64) -> Slot {
+    fn slot_of(&self, file: u64) -> FileSlot {
         self.held[(file - self.io_options.files.first) as usize]
     }
 
@@ -1120,7 +1126,7 @@ impl SetSession<'_> {
         self.io_options.range.first + record * self.io_options.record_size
     }
 
-    fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
+    fn open(&mut self, file: u64) -> Result<FileSlot, EngineError> {
         let OpenFileSet {
             layout,
             names,
@@ -1164,7 +1170,7 @@ impl SetSession<'_> {
         )
     }
 
-    fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
+    fn flush(&mut self, slot: FileSlot, file: u64, what: Flush) -> Result<(), EngineError> {
         let call = match what {
             Flush::Data => "fdatasync of",
             Flush::All => "fsync of",

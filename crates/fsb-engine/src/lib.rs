@@ -47,8 +47,8 @@ pub use hash::mix;
 pub use profile::{Profile, ProgramNeeds, Renewal};
 pub use task::{
     ClockSpec, Context, Gate, Live, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall,
-    Task, Units,
+    Stop, Task, Units,
 };
 pub use threads::measured_by_agent;
-pub use worker::{BackgroundGate, Stop, repeat};
+pub use worker::repeat;
 pub use workload::{Job, WorkUnit, Workload};

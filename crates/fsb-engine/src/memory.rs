@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The granularity of memory, and the strictest alignment that direct I/O asks for.
 pub(crate) const PAGE: usize = 4096;

@@ -312,11 +312,10 @@ impl Iterator for Visits {
             }
             Order::Same => first,
             Order::Walk { walk, draw } => {
-                let draws = |number| {
+                let item = walk.visit((length - place).min(left + 1), |number| {
                     draw.as_ref()
                         .map(|(seed, draw)| draw.item(hash(*seed, Stream::Draw, number)))
-                };
-                let item = walk.visit((length - place).min(left + 1), draws);
+                });
                 self.place = place + walk.record();
                 self.share.operations = left + 1 - walk.record();
                 item

@@ -19,10 +19,10 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::EngineError;
-use crate::backend::{self, Backend, Directory, Flush, OpenFlags, Session, Setup, Slot};
+use crate::backend::{self, Backend, Directory, FileSlot, Flush, OpenFlags, Session, SessionSetup};
 use crate::clock::Clock;
 use crate::data::{Data, DataSource};
+use crate::error::EngineError;
 use crate::memory::Memory;
 
 /// The options of a run.
@@ -150,7 +150,7 @@ pub fn run<D: Draw>(
         ),
     };
     let ops = FileOps::new(names, ops_options, content, largest)?;
-    let mut run = Run {
+    let mut run = PostmarkRun {
         ops,
         pool,
         interrupted,
@@ -159,7 +159,7 @@ pub fn run<D: Draw>(
     run.stages(tell).map_err(|ended| run.clear(ended))
 }
 
-struct Run<'r, D> {
+struct PostmarkRun<'r, D> {
     ops: FileOps<'r>,
     pool: &'r mut Pool<D>,
     interrupted: &'r AtomicBool,
@@ -167,7 +167,7 @@ struct Run<'r, D> {
     last: Option<Operation>,
 }
 
-impl<D: Draw> Run<'_, D> {
+impl<D: Draw> PostmarkRun<'_, D> {
     fn stages(&mut self, tell: &mut dyn FnMut(Moment)) -> Result<Times, Ended> {
         let clock = Clock::Monotonic;
         let directories = self.pool.shape().subdirectories > 1;
@@ -379,7 +379,7 @@ impl<'c> FileOps<'c> {
         largest: u32,
     ) -> Result<FileOps<'c>, EngineError> {
         let memory = Memory::new(options.read_block.min(largest) as usize);
-        let session = options.backend.session(&Setup::plain(1))?;
+        let session = options.backend.session(&SessionSetup::plain(1))?;
         let write_flags = if options.backend.name() == "stdio" {
             STREAM_FLAGS
         } else {
@@ -419,7 +419,7 @@ impl<'c> FileOps<'c> {
         flags: OpenFlags,
         file: FileName,
         size: u32,
-    ) -> Result<Slot, EngineError> {
+    ) -> Result<FileSlot, EngineError> {
         let opened = self
             .session
             .open(&HERE, self.names.get(file), flags, u64::from(size));
@@ -526,7 +526,7 @@ impl<'c> FileOps<'c> {
     /// Closes a file after a refused call on it, ignores the result of the close, and returns the
     /// error.
     #[cold]
-    fn give_up(&mut self, call: &str, file: FileName, slot: Slot, errno: Errno) -> EngineError {
+    fn give_up(&mut self, call: &str, file: FileName, slot: FileSlot, errno: Errno) -> EngineError {
         let _ = self.session.close(slot);
         self.refused(call, file, errno)
     }
@@ -557,7 +557,7 @@ impl<'c> FileOps<'c> {
 
 /// Writes all bytes in one call, or in several if the kernel takes fewer.
 #[inline]
-fn write_all(session: &mut dyn Session, slot: Slot, bytes: &[u8]) -> Result<(), Errno> {
+fn write_all(session: &mut dyn Session, slot: FileSlot, bytes: &[u8]) -> Result<(), Errno> {
     let mut written = session.write(slot, bytes)?;
     while written < bytes.len() {
         match session.write(slot, &bytes[written..])? {
@@ -571,7 +571,7 @@ fn write_all(session: &mut dyn Session, slot: Slot, bytes: &[u8]) -> Result<(), 
 /// Fills the memory in one call, or in several if fewer bytes arrive. Returns whether the file has
 /// that many.
 #[inline]
-fn read_all(session: &mut dyn Session, slot: Slot, memory: &mut [u8]) -> Result<bool, Errno> {
+fn read_all(session: &mut dyn Session, slot: FileSlot, memory: &mut [u8]) -> Result<bool, Errno> {
     let mut came = session.read(slot, memory)?;
     while came < memory.len() {
         match session.read(slot, &mut memory[came..])? {

@@ -20,13 +20,14 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Circumstances, Clock};
+use crate::error::EngineError;
+use crate::latency;
 use crate::memory::SharedMemory;
 use crate::profile::Profile;
 use crate::rendezvous::StartBarrier;
 use crate::task::{Context, Gate, Ready};
 use crate::thread_recorder::{self, Recording, ThreadRecorder};
 use crate::threads::{ThreadJob, WorkerOutcome};
-use crate::{EngineError, latency};
 
 /// The memory that all processes share.
 #[derive(Default)]
@@ -89,8 +90,9 @@ pub(crate) fn run<C: ThreadJob>(
             outcome.reports.extend(job.decode_report(&report)?);
         }
         let timeline = timeline.map(|boxed| *boxed);
-        let decode =
-            |text: &str| latency::decode(text).map_err(|error| EngineError::new(error.to_string()));
+        fn decode(text: &str) -> Result<hdrhistogram::Histogram<u64>, EngineError> {
+            latency::decode(text).map_err(|error| EngineError::new(error.to_string()))
+        }
         outcome.add(Recording {
             span,
             histogram: decode(&histogram)?,

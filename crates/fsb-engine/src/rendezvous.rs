@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::futex::{self, Timespec};
 
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::memory::SharedMemory;
 use crate::task::Stonewall;
 

@@ -12,9 +12,9 @@ use fsb_model::timeline::Timeline;
 use fsb_model::trial::WorkerSpan;
 use serde::{Deserialize, Serialize};
 
-use crate::EngineError;
 use crate::backend::{self, Backend, Direct};
 use crate::data::{DataSource, Mixture};
+use crate::error::EngineError;
 use crate::hash::mix;
 
 /// The quantities that sizes and thread counts in expressions refer to.
@@ -171,7 +171,7 @@ pub struct Rate {
 }
 
 /// The result of a measure step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// One entry per thread.
     pub workers: Vec<WorkerSpan>,
@@ -223,6 +223,49 @@ pub struct Measurement {
     pub peak_memory: Option<u64>,
 }
 
+impl Measurement {
+    /// Adds the work of another repetition: times, amounts, rates, counts and the spans of workers.
+    /// Histograms, timelines and the output of a command are not added.
+    pub fn add(&mut self, other: Measurement) {
+        self.timed_ns += other.timed_ns;
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.user_seconds += other.user_seconds;
+        self.system_seconds += other.system_seconds;
+        self.samples.extend(other.samples);
+        self.cycle_spans_ns.extend(other.cycle_spans_ns);
+        self.peak_memory = self.peak_memory.max(other.peak_memory);
+        if let Some(wall) = other.stonewall {
+            let sum = self.stonewall.get_or_insert_default();
+            sum.bytes += wall.bytes;
+            sum.timed_ns += wall.timed_ns;
+        }
+        for (name, rate) in other.rates {
+            let sum = self.rates.entry(name).or_default();
+            sum.amount += rate.amount;
+            sum.timed_ns += rate.timed_ns;
+        }
+        for (name, count) in other.counts {
+            *self.counts.entry(name).or_default() += count;
+        }
+        for span in other.workers {
+            match self
+                .workers
+                .iter_mut()
+                .find(|known| known.rank == span.rank)
+            {
+                Some(known) => {
+                    known.stop_ns = span.stop_ns;
+                    known.timed_ns += span.timed_ns;
+                    known.operations += span.operations;
+                    known.bytes += span.bytes;
+                }
+                None => self.workers.push(span),
+            }
+        }
+    }
+}
+
 /// The work of all workers while all of them were active.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stonewall {
@@ -232,6 +275,9 @@ pub struct Stonewall {
     pub timed_ns: u64,
 }
 
+/// Stops a background. The caller runs it on another thread than the work.
+pub type Stop = Box<dyn FnOnce() + Send>;
+
 /// The point where a measure step waits for its start signal.
 pub trait Gate {
     /// Reports that everything is ready. Returns when the clock may start. An error ends the step.
@@ -239,6 +285,11 @@ pub trait Gate {
 
     /// Receives a progress report of the step from time to time.
     fn tell(&mut self, _live: Live) {}
+
+    /// Reports that the work of a background starts. `stop` stops the work.
+    fn started(&mut self, _stop: Stop) -> Result<(), EngineError> {
+        Ok(())
+    }
 }
 
 /// The result of a successful step.

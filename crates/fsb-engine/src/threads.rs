@@ -17,12 +17,13 @@ use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
 
 use crate::clock::{self, Circumstances, Clock};
+use crate::error::EngineError;
 use crate::io_loop::OpenFileSet;
+use crate::latency;
 use crate::profile::Profile;
 use crate::rendezvous::StartBarrier;
 use crate::task::{self, ClockSpec, Context, Gate, Live, Measurement, Ready};
 use crate::thread_recorder::{self, Recording, ThreadRecorder};
-use crate::{EngineError, latency};
 
 /// The name, among operations, of the syncs at the end of a sample.
 pub(crate) const SYNC: &str = "sync-at-end";
@@ -246,16 +247,14 @@ pub(crate) fn run<C: ThreadJob>(
         for rank in 0..profile.threads {
             let shared = &shared;
             let clock = Clock::new(context.clock, rank, circumstances);
-            let thread_body = move || {
-                let own_table = !helped && own_descriptor_table();
-                let recorder =
-                    ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
-                thread_main(job, shared, recorder.with_ramp(ramp), own_table)
-            };
             match thread::Builder::new()
                 .name(format!("fsb-{rank}"))
-                .spawn_scoped(scope, thread_body)
-            {
+                .spawn_scoped(scope, move || {
+                    let own_table = !helped && own_descriptor_table();
+                    let recorder =
+                        ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
+                    thread_main(job, shared, recorder.with_ramp(ramp), own_table)
+                }) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.start.abort();
@@ -464,8 +463,9 @@ mod tests {
 
     use super::*;
     use crate::clock::OperationKind;
+    use crate::task::{Step, Task};
+    use crate::workload;
     use crate::workload::testing::{SIZING, task};
-    use crate::{Step, Task, workload};
 
     /// The behaviour of a thread in the test.
     #[derive(Clone, Copy, PartialEq)]

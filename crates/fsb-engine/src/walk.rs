@@ -60,26 +60,24 @@ impl RecordSizes {
     /// Parses sizes that are multiples of an item, as those of one direction of a mix.
     pub(crate) fn parse_multiples(text: &str, item: u64) -> Result<RecordSizes, String> {
         let wrong = || format!("'{text}' is not {SIZE_FORMS}");
-        let bytes = |text: &str| {
+        fn bytes(text: &str) -> Result<u64, String> {
             text.parse::<Bytes>()
                 .map(|Bytes(bytes)| bytes)
                 .map_err(|error| error.to_string())
-        };
+        }
         let range = text.split_once('-');
         let mut sizes = match range {
             Some((least, most)) => vec![(bytes(least)?, 1.0), (bytes(most)?, 1.0)],
-            None => {
-                let entry = |text: &str| {
+            None => text
+                .split(':')
+                .map(|text: &str| {
                     let (size, percent) = text.split_once('/').ok_or_else(wrong)?;
                     Ok((
                         bytes(size)?,
                         parse_percent(percent).map_err(|error| error.to_string())?,
                     ))
-                };
-                text.split(':')
-                    .map(entry)
-                    .collect::<Result<Vec<_>, String>>()?
-            }
+                })
+                .collect::<Result<Vec<_>, String>>()?,
         };
         if range.is_none()
             && (sizes.iter().map(|(_, weight)| weight).sum::<f64>() - 1.0).abs() > 1e-9

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use fsb_model::observed::BackgroundWork;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
+use crate::error::EngineError;
 use crate::profile::{Profile, Renewal};
 use crate::task::{
-    self, Context, Gate, Live, Measurement, Preparing, Ready, Step, StepReport, Task, Units,
+    self, Context, Gate, Live, Measurement, Preparing, Ready, Step, StepReport, Stop, Task, Units,
 };
 use crate::workload::{self, Job};
-use crate::{EngineError, fileset, thread_recorder};
+use crate::{fileset, thread_recorder};
 
 /// Performs one step. Only measure steps ask the gate.
 pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineError> {
@@ -201,22 +202,13 @@ fn told(
 // The work of a background: a job that is repeated beside the measurement of another one until it
 // is stopped.
 
-/// Stops a background. The caller runs it on another thread than the work.
-pub type Stop = Box<dyn FnOnce() + Send>;
-
-/// The gate of a background, which also receives the function that stops it.
-pub trait BackgroundGate: Gate {
-    /// Reports that the gate is open and the work starts. `stop` stops the work.
-    fn started(&mut self, stop: Stop) -> Result<(), EngineError>;
-}
-
 /// Repeats the work of a task until [`Stop`] stops it. The files of the task exist. Work that uses
 /// up its files gets new ones before the next repetition, without waiting for the device.
 ///
 /// # Errors
 ///
 /// Returns the error of the work, unless it was stopped before.
-pub fn repeat(task: &Task, gate: &mut dyn BackgroundGate) -> Result<BackgroundWork, EngineError> {
+pub fn repeat(task: &Task, gate: &mut dyn Gate) -> Result<BackgroundWork, EngineError> {
     let job = workload::parse(&task.workload, &task.sizing)
         .map_err(|error| EngineError::new(error.to_string()))?;
     let job: Arc<dyn Job> = job.into();
@@ -268,7 +260,7 @@ pub fn repeat(task: &Task, gate: &mut dyn BackgroundGate) -> Result<BackgroundWo
 
 /// A gate that waits only before the first repetition.
 struct Opening<'g> {
-    gate: &'g mut dyn BackgroundGate,
+    gate: &'g mut dyn Gate,
     stop: Option<Stop>,
     started: Option<Instant>,
 }
@@ -350,9 +342,7 @@ mod tests {
             self.opened += 1;
             Ok(())
         }
-    }
 
-    impl BackgroundGate for CountedGate {
         fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
             self.stop
                 .send(stop)

@@ -1147,7 +1147,7 @@ mod tests {
             "order": [{ "block": 1, "targets": ["hostile7", "xfs,noatime"], "cells": ["make hostile7"] }],
             "memory_cells": ["make hostile7"],
             "placement": { "in_turn": { "reason": { "kind": "indivisible_medium", "cause": "hostile7" } } },
-            "stopping_rule": "hostile7 blocks",
+            "stopping_rule": { "kind": "full_moon", "text": "hostile7" },
             "stop_reason": { "kind": "imprecise", "blocks": 5,
                 "shortfall": { "widest": { "half_width": 0.1, "workload": "make hostile7" }, "half_width": 0.02 } },
             "segments": [{ "boot_id": "hostile7-boot", "kernel": "6.12.1", "fsb_version": "0.1.0",
@@ -1181,14 +1181,11 @@ mod tests {
                 "governor": { "requested": "performance", "observed": "performance", "effective": true } },
             "vm": { "acceleration": "hostile7", "kernels": { "6.12.1": { "image": "/hostile7/vmlinuz" } } },
             "warnings": [
-                "a sentence about hostile7",
                 { "kind": "full_moon", "text": "hostile7" },
                 { "kind": "concurrent", "run": "process 7 (fsb run /hostile7)", "more": 0 },
                 { "kind": "no_lock", "reasons": ["/hostile7/lock"] },
                 { "kind": "unbacked_memory", "cause": { "reason": "untouchable", "error": "hostile7" } },
-                { "kind": "unbacked_memory", "cause": { "reason": "described", "text": "hostile7" } },
                 { "kind": "unbacked_memory", "cause": { "reason": "reported", "file": "/sys/hostile7" } },
-                { "kind": "directory_in_memory", "path": "/srv/hostile7" },
                 { "kind": "target_unavailable", "target": "hostile7", "reason": "hostile7" },
                 { "kind": "discard_kept_out", "medium": "/dev/disk/by-id/hostile7" },
                 { "kind": "control_unavailable", "control": "services", "value": "hostile7", "reason": "hostile7" },
@@ -1221,7 +1218,7 @@ mod tests {
                 "mount_options": ["lowerdir=/hostile7"], "controls": { "services": "hostile7" },
                 "memory_limit": { "mechanism": "cgroup v2 at /hostile7" },
                 "traced": { "problem": "hostile7", "waits": [{ "functions": ["hostile7", "jbd2_log_wait_commit"] }] }, "a_new_field": "hostile7", "a_number": 4 },
-            "interference": ["CPU steal 3 %", "hostile7", { "kind": "full_moon", "text": "hostile7" }],
+            "interference": [{ "kind": "cpu_steal", "share": 0.03 }, { "kind": "full_moon", "text": "hostile7" }],
             "a_new_field": "hostile7",
         }))
         .expect("a trial")

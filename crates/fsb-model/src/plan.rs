@@ -43,6 +43,10 @@ impl Place {
     }
 }
 
+/// The directory of a guest with the host's files and the guest's own /dev, /proc and similar.
+/// Programs of the host's user run in it.
+pub const GUEST_ROOT: &str = "/fsb-root";
+
 /// The requested size of a virtual machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -272,6 +272,11 @@ pub fn show_bytes(bytes: f64) -> String {
     scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
 }
 
+/// Formats a whole number of bytes, as [`show_bytes`] does.
+pub fn show_size(bytes: u64) -> String {
+    show_bytes(bytes as f64)
+}
+
 /// Returns a count as text with a decimal unit and three digits: `61.3 k`.
 pub fn show_count(count: f64) -> String {
     scaled(count, 1000.0, &["", "k", "M", "G", "T"])

@@ -41,7 +41,7 @@ pub struct Hello {
 }
 
 /// The store and the display of rank 0.
-pub trait Journal {
+pub trait JobStore {
     /// Announces a directory that must be removed even if this process is killed.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait Journal {
     /// Keeps a trial.
     ///
     /// # Errors
-    /// As [`Journal::record`].
+    /// As [`JobStore::record`].
     fn trial(&mut self, trial: &Trial) -> Result<(), String>;
 
     /// Shows what the job does now.
@@ -118,7 +118,7 @@ pub fn run(
     communicator: &dyn Communicator,
     hello: Hello,
     request: Option<Result<Request, String>>,
-    journal: Option<&mut dyn Journal>,
+    journal: Option<&mut dyn JobStore>,
     watch: &Watch,
 ) -> Result<Option<Finished>, JobError> {
     let hellos = gather(communicator, hello, &mut |rank| {
@@ -279,7 +279,7 @@ struct Coordinator<'j> {
     hosts: Hosts,
     record: RunRecord,
     trials: Vec<Trial>,
-    journal: &'j mut dyn Journal,
+    journal: &'j mut dyn JobStore,
     /// The reason why results are not kept.
     failure: Option<String>,
     left: Vec<String>,
@@ -290,7 +290,7 @@ impl<'j> Coordinator<'j> {
         request: &Request,
         hosts: Hosts,
         library: String,
-        journal: &'j mut dyn Journal,
+        journal: &'j mut dyn JobStore,
     ) -> Coordinator<'j> {
         let ranks = hosts.ranks(&request.ranks, library);
         let directory = std::env::current_dir().unwrap_or_default();
@@ -763,7 +763,7 @@ fn inject_fault(communicator: &dyn Communicator, trial: u32) {
 fn inject_fault(_communicator: &dyn Communicator, _trial: u32) {}
 
 /// Makes the directory of a job, with the file that other ranks must see.
-fn make_root(root: &Path, token: &str, journal: &mut dyn Journal) -> Result<(), String> {
+fn make_root(root: &Path, token: &str, journal: &mut dyn JobStore) -> Result<(), String> {
     journal.owns(root)?;
     make_directory(root).map_err(|error| error.message)?;
     let file = root.join("token");
@@ -787,7 +787,9 @@ fn describe_targets(request: &Request, coordinator: &mut Coordinator<'_>) {
     };
     let all: u32 = ranks.by_host.iter().sum();
     let hosts = ranks.by_host.len();
-    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    fn plural(n: usize) -> &'static str {
+        if n == 1 { "" } else { "s" }
+    }
     let mut note = format!(
         "{all} rank{} on {hosts} host{}",
         plural(all as usize),
@@ -830,7 +832,7 @@ mod tests {
         room: Option<usize>,
     }
 
-    impl Journal for Memory {
+    impl JobStore for Memory {
         fn owns(&mut self, directory: &Path) -> Result<(), String> {
             self.owned.push(directory.to_owned());
             Ok(())
@@ -887,7 +889,7 @@ mod tests {
             };
             let is_first = number == 0;
             let request = is_first.then(|| Ok(request.clone()));
-            let given: Option<&mut dyn Journal> = if is_first { Some(&mut journal) } else { None };
+            let given: Option<&mut dyn JobStore> = if is_first { Some(&mut journal) } else { None };
             let result = run(rank, hello, request, given, &Watch::none());
             assert!(
                 journal.owned.iter().all(|directory| !directory.exists()),

@@ -55,13 +55,14 @@ pub(crate) fn offsets(group: &Group, owner: usize, ranks: usize, seed: u64) -> V
         Shared::File => (owner as u64, ranks as u64),
         Shared::Directory | Shared::None => (0, 1),
     };
-    let place = |number: u64| match group.layout {
-        Layout::Strided => (number * ranks + owner) * transfer,
-        Layout::Segmented | Layout::Random => {
-            ((number / in_block) * ranks + owner) * block + (number % in_block) * transfer
-        }
-    };
-    let mut offsets: Vec<u64> = (0..count).map(place).collect();
+    let mut offsets: Vec<u64> = (0..count)
+        .map(|number: u64| match group.layout {
+            Layout::Strided => (number * ranks + owner) * transfer,
+            Layout::Segmented | Layout::Random => {
+                ((number / in_block) * ranks + owner) * block + (number % in_block) * transfer
+            }
+        })
+        .collect();
     if group.layout == Layout::Random {
         // Fisher and Yates.
         for at in (1..offsets.len()).rev() {

@@ -11,7 +11,7 @@ use fsb_model::target::{Target, make_names_unique};
 use fsb_model::{RunRecord, Trial};
 use fsb_mpi::cleaner::{self, CLEANER_ARGUMENT, Cleaner};
 use fsb_mpi::communicator::Communicator;
-use fsb_mpi::job::{self, Finished, Hello, JobError, Journal};
+use fsb_mpi::job::{self, Finished, Hello, JobError, JobStore};
 use fsb_mpi::mpi::MpiRank;
 use fsb_mpi::simulation::simulate;
 use fsb_mpi::suite::{Request, Suite};
@@ -154,7 +154,7 @@ fn measure(run: &Run) -> ExitCode {
         directory: None,
         cleaner,
     };
-    let journal: Option<&mut dyn Journal> = if is_first { Some(&mut store) } else { None };
+    let journal: Option<&mut dyn JobStore> = if is_first { Some(&mut store) } else { None };
     match job::run(&rank, hello, request, journal, &watch) {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(finished)) => show(&finished, &store),
@@ -238,14 +238,18 @@ fn run_name(request: &Request) -> String {
         .iter()
         .map(|target| target.name.trim_matches(['.', '/']))
         .collect();
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "-_.,=".contains(c) {
-            c
-        } else {
-            '-'
-        }
-    };
-    names.join("-").chars().map(plain).take(60).collect()
+    names
+        .join("-")
+        .chars()
+        .map(|c: char| {
+            if c.is_ascii_alphanumeric() || "-_.,=".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
+        .take(60)
+        .collect()
 }
 
 fn default_directory(name: Option<String>) -> PathBuf {
@@ -260,7 +264,7 @@ struct Store {
     cleaner: Option<Cleaner>,
 }
 
-impl Journal for Store {
+impl JobStore for Store {
     fn owns(&mut self, directory: &Path) -> Result<(), String> {
         let cleaner = self
             .cleaner

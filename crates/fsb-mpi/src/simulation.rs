@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fsb_model::{RunRecord, Trial};
 
 use crate::communicator::Communicator;
-use crate::job::{self, Hello, JobError, Journal};
+use crate::job::{self, Hello, JobError, JobStore};
 use crate::suite::{Request, Suite};
 use crate::threads;
 use crate::watch::Watch;
@@ -48,7 +48,7 @@ pub struct Simulated {
 /// A journal that keeps nothing.
 struct Nothing;
 
-impl Journal for Nothing {
+impl JobStore for Nothing {
     fn owns(&mut self, _directory: &Path) -> Result<(), String> {
         Ok(())
     }
@@ -99,7 +99,7 @@ pub fn simulate(ranks: usize) -> Result<Simulated, String> {
         };
         let is_first = rank.rank() == 0;
         let request = is_first.then(|| Ok(request.clone()));
-        let journal: Option<&mut dyn Journal> = if is_first { Some(&mut journal) } else { None };
+        let journal: Option<&mut dyn JobStore> = if is_first { Some(&mut journal) } else { None };
         Ok(job::run(rank, hello, request, journal, &watch)?
             .map_or(0, |finished| finished.trials.len()))
     };

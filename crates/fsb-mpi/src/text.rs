@@ -73,11 +73,11 @@ fn spread(text: &mut String, record: &RunRecord, trials: &[&Trial]) {
             let own = trials
                 .iter()
                 .filter(|trial| trial.workload == cell.label && trial.target == target.name);
-            let ratio = |trial: &&&Trial| {
+            fn ratio(trial: &&&Trial) -> Option<f64> {
                 SPREAD
                     .iter()
                     .find_map(|(least, most)| Some(trial.metric(least)? / trial.metric(most)?))
-            };
+            }
             let mut ratios: Vec<f64> = own.filter_map(|trial| ratio(&trial)).collect();
             ratios.sort_by(f64::total_cmp);
             Some(format!(
@@ -96,12 +96,12 @@ fn spread(text: &mut String, record: &RunRecord, trials: &[&Trial]) {
 /// The universal scalability law of each phase and target that was measured with several numbers of
 /// ranks.
 fn curves(text: &mut String, record: &RunRecord, trials: &[&Trial], suite: &Suite) {
-    let ranks = |trial: &Trial| {
+    fn ranks(trial: &Trial) -> Option<u64> {
         trial
             .params
             .get("ranks")
             .and_then(serde_json::Value::as_u64)
-    };
+    }
     let mut levels: Vec<u64> = trials.iter().filter_map(|trial| ranks(trial)).collect();
     levels.sort_unstable();
     levels.dedup();
@@ -137,14 +137,14 @@ fn curves(text: &mut String, record: &RunRecord, trials: &[&Trial], suite: &Suit
             };
             let label = group.label(phase, 1);
             let what = label.strip_suffix(", 1 rank").unwrap_or(&label);
-            let percent = |parameter: Parameter, digits: usize| {
+            fn percent(parameter: Parameter, digits: usize) -> String {
                 let Parameter { value, interval } = parameter;
                 let (lo, hi) = (100.0 * interval.lo, 100.0 * interval.hi);
                 format!(
                     "{:.digits$} % [{lo:.digits$}, {hi:.digits$}]",
                     100.0 * value
                 )
-            };
+            }
             let misfit = format!("misfit {:.0} %", 100.0 * found.misfit);
             if found.misfit > LARGEST_MISFIT {
                 let _ = writeln!(

@@ -80,14 +80,17 @@ pub fn run<T: Send>(
     let all_started = RwLock::new(false);
     let results = thread::scope(|scope| {
         let mut gate = all_started.write().expect("no other thread has it");
-        let start = |rank: ThreadRank| {
-            let (work, gate) = (&work, &all_started);
-            let body = move || gate.read().is_ok_and(|all| *all).then(|| work(&rank));
-            thread::Builder::new()
-                .stack_size(STACK)
-                .spawn_scoped(scope, body)
-        };
-        let started: io::Result<Vec<_>> = ranks.into_iter().map(start).collect();
+        let started: io::Result<Vec<_>> = ranks
+            .into_iter()
+            .map(|rank: ThreadRank| {
+                let (work, gate) = (&work, &all_started);
+                thread::Builder::new()
+                    .stack_size(STACK)
+                    .spawn_scoped(scope, move || {
+                        gate.read().is_ok_and(|all| *all).then(|| work(&rank))
+                    })
+            })
+            .collect();
         *gate = started.is_ok();
         drop(gate);
         Ok::<_, io::Error>(

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use fsb_engine::backend::{self, Directory, Flush, OpenFlags, RangeLock, Session, Setup};
+use fsb_engine::backend::{self, Directory, Flush, OpenFlags, RangeLock, Session, SessionSetup};
 use fsb_engine::{EngineError, latency, mix};
 use fsb_model::trial::{CORRUPTED, NO_SPACE};
 use hdrhistogram::Histogram;
@@ -212,7 +212,7 @@ impl<'p> Part<'p> {
     /// Prepares a phase: everything that need not be timed.
     pub fn prepare(self, phase: Phase) -> Result<ReadyPhase<'p>, EngineError> {
         let backend = backend::find(&self.group.backend)?;
-        let session = backend.session(&Setup::plain(1))?;
+        let session = backend.session(&SessionSetup::plain(1))?;
         let owner = self.owner(phase);
         let path = self.directory(owner);
         let directory = backend

@@ -283,7 +283,7 @@ fn state_of_cell(cell: &Cell) -> Option<State> {
     });
     let is_matrix = params.get("matrix").and_then(serde_json::Value::as_bool) == Some(true);
     if !is_matrix
-        || !benas::OPERATIONS.contains(&&*cell.workload.name)
+        || !fsb_compat::iozone::COLUMNS.contains(&&*cell.workload.name)
         || !["", "none"].contains(&durability)
     {
         return None;

@@ -9,10 +9,12 @@
 pub mod agent;
 pub mod event;
 mod injected;
+mod lines;
 pub mod matrix;
 mod memory;
 pub mod order;
 pub mod plan_file;
+mod planner;
 pub mod resume;
 pub mod scale;
 pub mod schedule;

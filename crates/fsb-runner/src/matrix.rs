@@ -11,7 +11,7 @@ use fsb_engine::{Profile, Renewal};
 use fsb_model::observed::Spent;
 use fsb_model::{Cell, Warning};
 
-use crate::schedule::planner::SequentialCost;
+use crate::planner::SequentialCost;
 
 /// Parameters that differ within a matrix.
 const SIZES: [&str; 2] = ["file_size", "block_size"];
@@ -324,7 +324,9 @@ pub fn largest_part(grid: &Grid, seconds: &[f64], time: f64) -> Design {
     let mut best: Option<(Design, usize)> = None;
     let mut least: Option<(Design, usize)> = None;
     for (design, pairs) in designs.filter(|(_, pairs)| *pairs > 0) {
-        let balance = |design: &Design| design.files.len().min(design.records.len());
+        fn balance(design: &Design) -> usize {
+            design.files.len().min(design.records.len())
+        }
         if design.seconds <= time
             && best
                 .as_ref()
@@ -380,11 +382,11 @@ impl Design {
             .iter()
             .filter(|(file, record)| self.files.contains(file) && self.records.contains(record))
             .count();
-        let missing = |all: Vec<u64>, kept: &[u64]| -> Vec<u64> {
+        fn missing(all: Vec<u64>, kept: &[u64]) -> Vec<u64> {
             all.into_iter()
                 .filter(|size| !kept.contains(size))
                 .collect()
-        };
+        }
         (kept < pairs.len()).then(|| Warning::SizesLeftOut {
             left_out: pairs.len() - kept,
             planned: pairs.len(),

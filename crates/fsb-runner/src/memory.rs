@@ -8,7 +8,7 @@ use fsb_model::{CacheState, Plan};
 use fsb_testbed::control::KEEP;
 use fsb_testbed::control::memory_limit::{self, MEMORY_LIMIT};
 
-use crate::schedule::planner;
+use crate::planner;
 use crate::work::{CellUnit, ParsedCell, Work};
 
 /// Bytes for workers, tables of file systems, inodes and directories.
@@ -26,15 +26,18 @@ pub(crate) fn needed(plan: &Plan, placement: Option<&Placement>, work: &Work) ->
     let images = if in_memory { plan.size.0 } else { 0 };
     let sample_seconds = plan.sample_time.unwrap_or(planner::SAMPLE_SECONDS);
     let files = |slice: u64, in_rounds: bool| {
-        let cached = |parsed: &ParsedCell| {
-            cached(
-                &parsed.profile,
-                parsed.unit.as_ref().filter(|_| in_rounds),
-                slice,
-                sample_seconds,
-            )
-        };
-        work.cells.iter().map(cached).max().unwrap_or(0)
+        work.cells
+            .iter()
+            .map(|parsed: &ParsedCell| {
+                cached(
+                    &parsed.profile,
+                    parsed.unit.as_ref().filter(|_| in_rounds),
+                    slice,
+                    sample_seconds,
+                )
+            })
+            .max()
+            .unwrap_or(0)
     };
     let cache = match placement {
         Some(Placement::SideBySide { slice_bytes, .. }) => {

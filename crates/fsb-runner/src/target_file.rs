@@ -97,13 +97,6 @@ impl TargetFile {
     /// Returns the text with the controls and the kernel, in characters that a name may contain:
     /// `ext4 barriers off`.
     fn full_name(&self) -> String {
-        let plain = |c: char| {
-            if c.is_alphanumeric() || "-_.% ".contains(c) {
-                c
-            } else {
-                '-'
-            }
-        };
         let controls = self
             .controls
             .iter()
@@ -111,7 +104,13 @@ impl TargetFile {
         let controls = controls
             .collect::<String>()
             .chars()
-            .map(plain)
+            .map(|c: char| {
+                if c.is_alphanumeric() || "-_.% ".contains(c) {
+                    c
+                } else {
+                    '-'
+                }
+            })
             .collect::<String>();
         let kernel = self
             .kernel

@@ -1,6 +1,6 @@
 //! Makes the metrics of a trial from its measured values.
 
-use fsb_engine::{Profile, latency};
+use fsb_engine::{Measurement, Profile, latency};
 use fsb_model::host::DeviceRates;
 use fsb_model::metric::{self, MetricKind, WITH_DEFERRED};
 use fsb_model::trial::{NOT_SUSTAINED, Reason, Samples};
@@ -17,7 +17,8 @@ pub fn metrics(
     measured: &Measured,
     samples: &Samples,
 ) -> Result<Vec<Metric>, Reason> {
-    if measured.timed_ns == 0 || measured.operations == 0 || samples.timed_ns.contains(&0) {
+    if measured.work.timed_ns == 0 || measured.work.operations == 0 || samples.timed_ns.contains(&0)
+    {
         return Err("nothing was timed: the sample is shorter than the clock's resolution".into());
     }
     let first = match profile.rate {
@@ -25,16 +26,16 @@ pub fn metrics(
         None if !printed(profile).is_empty() => said(profile, measured)
             .next()
             .ok_or("it printed no number")?,
-        None if samples.is_empty() => steady(primary(profile, measured), measured),
+        None if samples.is_empty() => steady(primary(profile, &measured.work), measured),
         None => typical(profile, measured, samples),
     };
     let mut metrics = vec![first];
     if profile.rate.is_some() {
-        metrics.push(metric::OPERATION_RATE.metric(rate_of(measured)));
+        metrics.push(metric::OPERATION_RATE.metric(rate_of(&measured.work)));
     }
     if !printed(profile).is_empty() {
         metrics.extend(said(profile, measured).skip(1));
-        metrics.push(primary(profile, measured));
+        metrics.push(primary(profile, &measured.work));
     }
     metrics.extend(with_deferred(&metrics[0], measured));
     metrics.extend(around_steady(measured));
@@ -84,23 +85,23 @@ fn paced(profile: &Profile, measured: &Measured, rate: u64) -> Result<Metric, Re
     /// The share of the rate that must be reached. The last operations end after the last one was
     /// started.
     const KEPT: f64 = 0.98;
-    let done = rate_of(measured);
+    let done = rate_of(&measured.work);
     if done < rate as f64 * KEPT {
         let show = fsb_model::units::show_rate;
         let why = format!("not sustained: {} of {}", show(done), show(rate as f64));
         return Err(Reason::new(&NOT_SUSTAINED, why));
     }
-    let histogram = measured.latency.get(profile.operation);
+    let histogram = measured.work.latency.get(profile.operation);
     let p99 = histogram.and_then(|histogram| latency::quantile(histogram, 0.99));
     p99.map(|p99| metric::LATENCY_P99.metric(p99))
         .ok_or_else(|| {
-            let (few, least) = (measured.operations, profile.fewest);
+            let (few, least) = (measured.work.operations, profile.fewest);
             format!("{few} operations are too few for the 99th percentile: {least} at least").into()
         })
 }
 
-fn rate_of(measured: &Measured) -> f64 {
-    measured.operations as f64 / (measured.timed_ns as f64 * 1e-9)
+fn rate_of(work: &Measurement) -> f64 {
+    work.operations as f64 / (work.timed_ns as f64 * 1e-9)
 }
 
 /// Returns the geometric mean of the samples' rates. Its logarithm is the mean over rounds, because
@@ -113,20 +114,21 @@ fn typical(profile: &Profile, measured: &Measured, samples: &Samples) -> Metric 
         .sum::<f64>();
     let seconds = libm::exp(logarithms / samples.timed_ns.len() as f64);
     let operations = samples.operations as f64;
-    let of_sample = Measured {
+    let all_operations = measured.work.operations as f64;
+    let sample = Measurement {
         timed_ns: (seconds * 1e9) as u64,
         operations: samples.operations,
-        bytes: (measured.bytes as f64 * operations / measured.operations as f64) as u64,
-        ..Measured::default()
+        bytes: (measured.work.bytes as f64 * operations / all_operations) as u64,
+        ..Measurement::default()
     };
-    primary(profile, &of_sample)
+    primary(profile, &sample)
 }
 
 /// Returns the rate of the steady part if the work continued until it was steady, or else `whole`.
 fn steady(whole: Metric, measured: &Measured) -> Metric {
     let share = measured
         .sustained
-        .map_or(1.0, |sustained| sustained.rate / rate_of(measured));
+        .map_or(1.0, |sustained| sustained.rate / rate_of(&measured.work));
     Metric {
         value: whole.value * share,
         ..whole
@@ -150,26 +152,26 @@ fn around_steady(measured: &Measured) -> impl Iterator<Item = Metric> {
     found.into_iter().flatten().flatten()
 }
 
-fn primary(profile: &Profile, measured: &Measured) -> Metric {
-    let seconds = measured.timed_ns as f64 * 1e-9;
+fn primary(profile: &Profile, work: &Measurement) -> Metric {
+    let seconds = work.timed_ns as f64 * 1e-9;
     let kind = profile.primary;
     let value = match kind.name {
-        name if name == metric::THROUGHPUT.name => measured.bytes as f64 / seconds,
+        name if name == metric::THROUGHPUT.name => work.bytes as f64 / seconds,
         name if name == metric::ITERATION_TIME.name => {
-            measured.samples.iter().sum::<f64>() / measured.samples.len().max(1) as f64
+            work.samples.iter().sum::<f64>() / work.samples.len().max(1) as f64
         }
         name if name == metric::COMMAND_TIME.name || name == metric::MAINTENANCE_TIME.name => {
-            seconds / measured.operations as f64
+            seconds / work.operations as f64
         }
         // Of all repetitions, each of which is the whole trace.
         name if name == metric::REPLAY_TIME.name => {
-            seconds * profile.operations as f64 / measured.operations as f64
+            seconds * profile.operations as f64 / work.operations as f64
         }
         // Of all repetitions, each of which is the whole tree.
         name if name == metric::TREE_TIME.name => {
-            seconds * profile.operations as f64 / measured.operations as f64
+            seconds * profile.operations as f64 / work.operations as f64
         }
-        _ => rate_of(measured),
+        _ => rate_of(work),
     };
     kind.metric(value)
 }
@@ -179,7 +181,8 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
 fn with_deferred(primary: &Metric, measured: &Measured) -> Option<Metric> {
     let [_, _, later] = measured.deferred?.per_operation()?;
     // The factor by which an operation takes longer.
-    let longer = 1.0 + later * measured.operations as f64 / (measured.timed_ns as f64 * 1e-9);
+    let longer =
+        1.0 + later * measured.work.operations as f64 / (measured.work.timed_ns as f64 * 1e-9);
     let value = if primary.better == Better::Higher {
         primary.value / longer
     } else {
@@ -212,13 +215,17 @@ fn deferred(profile: &Profile, measured: &Measured) -> Vec<Metric> {
 /// deferred work.
 fn write_amplification(measured: &Measured, device_written: u64) -> Option<f64> {
     let deferred = measured.deferred?;
-    let later = deferred.per_operation()?[0] * measured.operations as f64;
-    (measured.bytes > 0).then(|| (device_written as f64 + later) / measured.bytes as f64)
+    let later = deferred.per_operation()?[0] * measured.work.operations as f64;
+    (measured.work.bytes > 0).then(|| (device_written as f64 + later) / measured.work.bytes as f64)
 }
 
 /// Returns the rate of each operation of a workload with several operations.
 fn rates(measured: &Measured) -> impl Iterator<Item = Metric> {
-    let timed = measured.rates.iter().filter(|(_, rate)| rate.timed_ns > 0);
+    let timed = measured
+        .work
+        .rates
+        .iter()
+        .filter(|(_, rate)| rate.timed_ns > 0);
     timed.filter_map(|(name, rate)| {
         Some(metric::find(name)?.metric(rate.amount as f64 / (rate.timed_ns as f64 * 1e-9)))
     })
@@ -228,11 +235,12 @@ fn rates(measured: &Measured) -> impl Iterator<Item = Metric> {
 /// describes a device better than the rate of the whole sample, whose end is the work of the
 /// slowest only.
 fn workers(measured: &Measured) -> Vec<Metric> {
-    let wall = measured.stonewall.filter(|wall| wall.timed_ns > 0);
+    let wall = measured.work.stonewall.filter(|wall| wall.timed_ns > 0);
     let wall = wall.map(|wall| {
         metric::STONEWALL_RATE.metric(wall.bytes as f64 / (wall.timed_ns as f64 * 1e-9))
     });
     let working = measured
+        .work
         .workers
         .iter()
         .filter(|worker| worker.bytes > 0 && worker.timed_ns > 0);
@@ -256,7 +264,7 @@ fn workers(measured: &Measured) -> Vec<Metric> {
 /// Returns the percentiles of the workload's own operation. Those of its syncs are in the
 /// histograms.
 fn latencies(profile: &Profile, measured: &Measured) -> Vec<Metric> {
-    let Some(histogram) = measured.latency.get(profile.operation) else {
+    let Some(histogram) = measured.work.latency.get(profile.operation) else {
         return Vec::new();
     };
     let quantiles: [(&MetricKind, f64); 4] = [
@@ -294,8 +302,8 @@ pub fn share_of_device(profile: &Profile, primary: &Metric, device: DeviceRates)
 }
 
 fn costs(measured: &Measured) -> Vec<Metric> {
-    let operations = measured.operations as f64;
-    let cpu = (measured.user_seconds + measured.system_seconds) / operations;
+    let operations = measured.work.operations as f64;
+    let cpu = (measured.work.user_seconds + measured.work.system_seconds) / operations;
     let bytes = measured
         .device_bytes
         .map(|bytes| metric::DEVICE_BYTES_PER_OPERATION.metric(bytes as f64 / operations));
@@ -311,12 +319,13 @@ fn costs(measured: &Measured) -> Vec<Metric> {
         .as_ref()
         .map(|rpcs| rpcs.sent_bytes + rpcs.received_bytes);
     let wire = wire.map(|bytes| metric::WIRE_BYTES_PER_OPERATION.metric(bytes as f64 / operations));
-    let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
+    let count = |name: &str| measured.work.counts.get(name).map(|count| *count as f64);
     let extents = count("extents")
         .zip(count("files"))
         .map(|(extents, files)| extents / files);
     let extents = extents.map(|extents| metric::EXTENTS_PER_FILE.metric(extents));
     let memory = measured
+        .work
         .peak_memory
         .map(|bytes| metric::PEAK_MEMORY.metric(bytes as f64));
     let space = measured
@@ -351,7 +360,10 @@ mod tests {
             ..Rpcs::default()
         };
         let measured = Measured {
-            operations: 10,
+            work: Measurement {
+                operations: 10,
+                ..Measurement::default()
+            },
             rpcs: Some(rpcs),
             ..Measured::default()
         };
@@ -384,8 +396,11 @@ mod tests {
             ..Deferred::default()
         });
         let measured = Measured {
-            operations: 10,
-            bytes: 1000,
+            work: Measurement {
+                operations: 10,
+                bytes: 1000,
+                ..Measurement::default()
+            },
             deferred,
             ..Measured::default()
         };

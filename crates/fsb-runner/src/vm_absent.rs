@@ -9,9 +9,6 @@ use fsb_testbed::{Setup, TestbedError};
 /// here.
 pub const VM_PROXY_ARGUMENT: &str = "__vm-proxy";
 
-/// The root directory of commands in a guest. No guest is started here.
-pub const ROOT: &str = "/";
-
 /// Returns the refusal, with the command that builds fsb with virtual machines.
 pub fn not_built() -> TestbedError {
     TestbedError::machine("this fsb was built without virtual machines").advice(

@@ -14,7 +14,7 @@ use fsb_model::{
 };
 use fsb_testbed::Setup;
 
-use crate::schedule::planner::LONGEST;
+use crate::planner::LONGEST;
 
 /// A cell and the properties of its workload.
 #[derive(Debug, Clone)]
@@ -463,14 +463,13 @@ pub(crate) fn slices(record: &RunRecord) -> u32 {
 pub fn on_small_devices<'p>(plan: &'p Plan, placement: &Placement) -> Vec<&'p str> {
     let slices = placement.divided().map_or(1, |(slices, _)| slices);
     let setup = setup_of(plan, &BTreeMap::new(), slices);
-    let is_small = |target: &&Target| {
-        target
-            .file_system()
-            .is_some_and(|spec| !fsb_testbed::behaves_as_large(&setup, spec))
-    };
     plan.targets
         .iter()
-        .filter(is_small)
+        .filter(|target: &&Target| {
+            target
+                .file_system()
+                .is_some_and(|spec| !fsb_testbed::behaves_as_large(&setup, spec))
+        })
         .map(|target| target.name.as_str())
         .collect()
 }

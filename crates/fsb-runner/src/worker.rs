@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fsb_engine::{BackgroundGate, EngineError, Gate, Live, Ready, StepReport, Stop, Task, worker};
+use fsb_engine::{EngineError, Gate, Live, Ready, StepReport, Stop, Task, worker};
 use fsb_model::errno::describe_spawn;
 use fsb_model::observed::BackgroundWork;
 use fsb_sys::sandbox::{self, Confinement};
@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::agent::protocol::{LineError, Lines};
+use crate::lines::{LineError, Lines};
 
 /// The argument that makes the binary a worker.
 pub const WORKER_ARGUMENT: &str = "__worker";
@@ -379,13 +379,12 @@ impl Worker {
             self.interrupted.as_ref().map(Arc::clone),
             self.space.clone(),
         );
-        let stop = || {
+        self.lines()?.receive(deadline, &|| {
             interrupted
                 .as_ref()
                 .is_some_and(|flag| flag.load(Ordering::Relaxed))
                 || space.as_ref().is_some_and(SpaceBeneath::is_short)
-        };
-        self.lines()?.receive(deadline, &stop)
+        })
     }
 
     /// Ends work early. Waits for work that heeds interruptions: it removes its files, and its
@@ -539,8 +538,9 @@ pub struct Requester<'c, P> {
 impl<P: Serialize> Requester<'_, P> {
     /// Reports that everything is ready, and returns when the clock may start.
     pub fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
-        let gone =
-            |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
+        fn gone(error: io::Error) -> EngineError {
+            EngineError::new(format!("the agent cannot be reached: {error}"))
+        }
         self.connection
             .send(&Message::<(), ()>::Ready(ready))
             .map_err(gone)?;
@@ -709,6 +709,31 @@ impl Gate for Requester<'_, Live> {
     fn tell(&mut self, live: Live) {
         Requester::tell(self, live);
     }
+
+    fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
+        fn gone(error: io::Error) -> EngineError {
+            EngineError::new(format!("the agent cannot be reached: {error}"))
+        }
+        // The agent sends the next word after the answer to this call, so nothing of it is in the
+        // buffer yet.
+        let mut words = BufReader::new(self.connection.input.get_ref().try_clone().map_err(gone)?);
+        std::thread::Builder::new()
+            .name("fsb-stop".to_owned())
+            .spawn(move || {
+                // At its end the agent is gone.
+                let _ = words.read_line(&mut String::new());
+                stop();
+            })
+            .map_err(|error| {
+                EngineError::new(format!(
+                    "start a thread that waits for the end: {}",
+                    describe_spawn(&error)
+                ))
+            })?;
+        self.connection
+            .send(&Message::<(), ()>::Ready(Ready::default()))
+            .map_err(gone)
+    }
 }
 
 /// Backgrounds: the engine's tasks, repeated until the word `stop`. A second `ready` says that the
@@ -727,33 +752,6 @@ impl Work for Backgrounds {
         requester: &mut Requester<'_, Live>,
     ) -> Result<BackgroundWork, EngineError> {
         fsb_engine::repeat(&task, requester)
-    }
-}
-
-impl BackgroundGate for Requester<'_, Live> {
-    fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
-        let gone =
-            |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
-        // The agent sends the next word after the answer to this call, so nothing of it is in the
-        // buffer yet.
-        let mut words = BufReader::new(self.connection.input.get_ref().try_clone().map_err(gone)?);
-        let listener = move || {
-            // At its end the agent is gone.
-            let _ = words.read_line(&mut String::new());
-            stop();
-        };
-        std::thread::Builder::new()
-            .name("fsb-stop".to_owned())
-            .spawn(listener)
-            .map_err(|error| {
-                EngineError::new(format!(
-                    "start a thread that waits for the end: {}",
-                    describe_spawn(&error)
-                ))
-            })?;
-        self.connection
-            .send(&Message::<(), ()>::Ready(Ready::default()))
-            .map_err(gone)
     }
 }
 

@@ -1362,6 +1362,30 @@ fn a_run_without_a_value_is_not_left_out_quietly() {
     );
 }
 
+#[test]
+fn cells_that_a_set_lacks_are_left_out_with_their_number() {
+    let set = |name: &str, largest: u64| Set {
+        name: name.to_owned(),
+        pairing: None,
+        analyses: Analyses::default(),
+        runs: (0..3)
+            .map(|i| {
+                run("iozone", None, |file, _| {
+                    (file <= largest).then_some(100.0 + f64::from(i))
+                })
+            })
+            .collect(),
+    };
+    let document = compare(&[set("good", u64::MAX), set("bad", SIZES[2])], &REQUEST).unwrap();
+    assert_eq!(document.coverage.only["good"], 4);
+    let lost = "cells that are missing from a set are left out: 4 of good";
+    assert!(
+        document.warnings.contains(&lost.to_owned()),
+        "{:?}",
+        document.warnings
+    );
+}
+
 /// Returns a run with a rate that is too fast to measure, and the longest time of an operation.
 fn too_fast(longest: f64) -> Run {
     let mut run = job(1e6);

@@ -1001,6 +1001,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         /// A result consists of one trial for each case, target and block: of those that are
         /// measured and not superseded, the one with the last attempt, and of equal attempts the
         /// last one made. Latencies are those of these trials, if they ended well.

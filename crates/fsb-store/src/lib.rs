@@ -1114,7 +1114,7 @@ mod tests {
         for (lines, code) in [
             ("{}\n".to_owned(), "store/other-schema"),
             (
-                header.replace("publication/1", "publication/2"),
+                header.replace("publication/1", "publication/9"),
                 "store/newer",
             ),
             (format!("{header}\n{{}}\n"), "store/other-schema"),

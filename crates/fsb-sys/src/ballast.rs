@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fsb_model::observed::MemoryUse;
-use fsb_model::units::show_bytes;
+use fsb_model::units::{show_bytes, show_size};
 
 use crate::error::Refusal;
 use crate::{Roots, memory};
@@ -45,21 +45,20 @@ impl Eq for MemoryBallast {}
 
 /// Checks that there is memory to lock, and that the cgroup of this process allows it.
 pub fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
-    let show = |bytes: u64| show_bytes(bytes as f64);
     let available =
         memory::meminfo(roots, "MemAvailable").ok_or("/proc/meminfo has no MemAvailable")?;
     if available < limit {
         return Err(format!(
             "only {} are available, less than the limit already",
-            show(available)
+            show_size(available)
         )
         .into());
     }
     match memory::cgroup_headroom(roots) {
         Some(headroom) if headroom < available - limit => Err(format!(
             "fsb would have to lock {}, but its own cgroup allows {}",
-            show(available - limit),
-            show(headroom)
+            show_size(available - limit),
+            show_size(headroom)
         )
         .into()),
         _ => Ok(()),

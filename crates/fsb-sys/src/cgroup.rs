@@ -158,15 +158,17 @@ impl Hierarchy {
 /// Returns the path of our own cgroup, without its first `/`, in the hierarchy of a controller. The
 /// unified hierarchy has the empty name.
 fn own(membership: &str, controller: &str) -> String {
-    let of = |line: &str| {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        controllers
-            .split(',')
-            .any(|name| name == controller)
-            .then(|| path.trim_start_matches('/').to_owned())
-    };
-    membership.lines().find_map(of).unwrap_or_default()
+    membership
+        .lines()
+        .find_map(|line: &str| {
+            let mut fields = line.splitn(3, ':');
+            let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+            controllers
+                .split(',')
+                .any(|name| name == controller)
+                .then(|| path.trim_start_matches('/').to_owned())
+        })
+        .unwrap_or_default()
 }
 
 /// Finds a place in the unified hierarchy. A cgroup with processes in it gives its children no

@@ -37,13 +37,11 @@ impl InvokingUser {
         if !getuid().is_root() || !geteuid().is_root() {
             return None;
         }
-        let variable = |name: &str| std::env::var(name).ok();
-        let by_name = |name: &str| {
+        let (uid, gid) = named(&|name: &str| std::env::var(name).ok(), &|name: &str| {
             User::from_name(name)
                 .ok()?
                 .map(|user| (user.uid.as_raw(), user.gid.as_raw()))
-        };
-        let (uid, gid) = named(&variable, &by_name)?;
+        })?;
         let user = User::from_uid(uid.into()).ok().flatten();
         let gid = gid
             .or(user.as_ref().map(|user| user.gid.as_raw()))

@@ -175,7 +175,9 @@ impl FilePart<'_> {
     fn of_line(line: &str) -> Option<FilePart<'_>> {
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;
-        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        fn number(text: &str) -> Option<u64> {
+            u64::from_str_radix(text, 16).ok()
+        }
         let length = usize::try_from(number(end)?.checked_sub(number(start)?)?).ok()?;
         let offset = number(words.nth(1)?)?;
         let path = words.nth(2)?.trim_start();

@@ -238,7 +238,9 @@ fn ethernet(near: &str, namespace: &OwnedFd) -> Message {
     const PEER: u16 = 1;
     /// An `ifinfomsg` that leaves everything to the kernel.
     const ANY_INTERFACE: [u8; 16] = [0; 16];
-    let named = |name: &str| attribute(NAME, &[name.as_bytes(), b"\0"].concat());
+    fn named(name: &str) -> Vec<u8> {
+        attribute(NAME, &[name.as_bytes(), b"\0"].concat())
+    }
     let namespace = attribute(NAMESPACE, &numbers(&[namespace.as_raw_fd() as u32]));
     let peer = attribute(
         PEER,

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fsb_model::nearest::nearest;
-use fsb_model::units::{parse_duration, parse_percent};
+use fsb_model::units::{parse_duration, parse_percent, show_size};
 use fsb_model::{Bytes, units::UnitError};
 use fsb_sys::error::Refusal;
 
@@ -79,6 +79,20 @@ pub enum OptionGroup {
 }
 
 impl OptionGroup {
+    /// Returns the group of this name in a table of options.
+    pub(crate) fn find(name: &str) -> Option<OptionGroup> {
+        Some(match name {
+            "durability" => OptionGroup::Durability,
+            "data" => OptionGroup::Data,
+            "layout" => OptionGroup::Layout,
+            "resources" => OptionGroup::Resources,
+            "access" => OptionGroup::Access,
+            "network" => OptionGroup::Network,
+            "simulation" => OptionGroup::Simulation,
+            _ => return None,
+        })
+    }
+
     /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
@@ -148,54 +162,6 @@ pub(crate) enum OptionValue {
 }
 
 impl DeclaredOption {
-    /// Returns an option that has no value.
-    pub(crate) const fn flag(
-        group: OptionGroup,
-        name: &'static str,
-        about: &'static str,
-    ) -> DeclaredOption {
-        DeclaredOption {
-            name,
-            kind: OptionKind::Flag,
-            bare: false,
-            default: "",
-            group,
-            about,
-            needs: None,
-        }
-    }
-
-    /// Returns an option with a value. The default is empty if the option is off by default.
-    pub(crate) const fn value(
-        group: OptionGroup,
-        name: &'static str,
-        kind: OptionKind,
-        default: &'static str,
-        about: &'static str,
-    ) -> DeclaredOption {
-        DeclaredOption {
-            name,
-            kind,
-            bare: false,
-            default,
-            group,
-            about,
-            needs: None,
-        }
-    }
-
-    /// Returns the same option, which also accepts its name without a value.
-    pub(crate) const fn bare(mut self) -> DeclaredOption {
-        self.bare = true;
-        self
-    }
-
-    /// Returns the same option with a condition on another one.
-    pub(crate) const fn needs(mut self, needs: OptionNeeds) -> DeclaredOption {
-        self.needs = Some(needs);
-        self
-    }
-
     /// Returns the values in words, with their range.
     pub fn values(&self) -> String {
         let values = self.kind.values();
@@ -271,11 +237,11 @@ impl OptionKind {
     /// If the text is none of the values. A word is refused only if a declared one is near, because
     /// drivers know more.
     pub(crate) fn parse(&self, text: &str) -> Result<OptionValue, Refusal> {
-        let number = |text: &str| {
+        fn number(text: &str) -> Option<u64> {
             text.bytes()
                 .all(|byte| byte.is_ascii_digit())
                 .then(|| text.parse::<u64>().ok())?
-        };
+        }
         let expected = || Refusal::from(format!("'{text}' is not a {}", self.values()));
         match self {
             OptionKind::Flag => Err("a value is not accepted".into()),
@@ -293,12 +259,11 @@ impl OptionKind {
                 .ok_or_else(expected),
             OptionKind::Size(range) => {
                 let bytes: Bytes = text.parse().map_err(|error: UnitError| error.to_string())?;
-                let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
                 if bytes.0 < *range.start() {
-                    return Err(format!("give {} at least", show(*range.start())).into());
+                    return Err(format!("give {} at least", show_size(*range.start())).into());
                 }
                 if bytes.0 > *range.end() {
-                    return Err(format!("give {} at most", show(*range.end())).into());
+                    return Err(format!("give {} at most", show_size(*range.end())).into());
                 }
                 Ok(OptionValue::Number(bytes.0))
             }
@@ -388,11 +353,11 @@ fn seconds(seconds: f64) -> String {
 pub(crate) fn list(text: &str) -> Option<Vec<u32>> {
     /// More than any kernel has.
     const MOST: u32 = 1 << 16;
-    let number = |text: &str| {
+    fn number(text: &str) -> Option<u32> {
         text.bytes()
             .all(|byte| byte.is_ascii_digit())
             .then(|| text.parse::<u32>().ok())?
-    };
+    }
     let mut all = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

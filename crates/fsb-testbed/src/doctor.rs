@@ -976,15 +976,14 @@ fn job(line: &str, user: bool) -> Option<Job> {
 /// Parses `*`, `5`, `1-5`, `*/15`, `10-40/10`, names, and lists of these.
 fn set(text: &str, least: u32, most: u32, names: &str) -> Option<Set> {
     let number = |text: &str| {
-        let named = || {
-            names
-                .split(' ')
-                .position(|name| name.eq_ignore_ascii_case(text))
-                .map(|place| place as u32)
-        };
         text.parse()
             .ok()
-            .or_else(named)
+            .or_else(|| {
+                names
+                    .split(' ')
+                    .position(|name| name.eq_ignore_ascii_case(text))
+                    .map(|place| place as u32)
+            })
             .filter(|number| (least..=most).contains(number))
     };
     let mut bits = 0u64;

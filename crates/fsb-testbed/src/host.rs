@@ -422,15 +422,14 @@ fn dmi(roots: &Roots, fields: &[&str]) -> Option<String> {
         "none",
         "x.x",
     ];
-    let is_set = |text: &String| {
-        !PHRASES
-            .iter()
-            .any(|phrase| text.to_ascii_lowercase().starts_with(phrase))
-    };
     let words: Vec<String> = fields
         .iter()
         .filter_map(|field| roots.sys_text(&format!("class/dmi/id/{field}")))
-        .filter(is_set)
+        .filter(|text: &String| {
+            !PHRASES
+                .iter()
+                .any(|phrase| text.to_ascii_lowercase().starts_with(phrase))
+        })
         .collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
@@ -524,9 +523,9 @@ fn interface(directory: &Path) -> Option<String> {
         let rest = name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
         rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    let with = |kind: &str, speed: Option<String>| {
+    fn with(kind: &str, speed: Option<String>) -> Option<String> {
         Some(speed.map_or(kind.to_owned(), |speed| format!("{kind}, {speed}")))
-    };
+    }
     match () {
         () if numbered("ata") => {
             let link = format!("link{}", &name[3..]);

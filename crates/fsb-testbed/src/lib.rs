@@ -1,4 +1,4 @@
-//! All of FSBench that needs root: file systems, media, controls, the undo ledger and the sandbox.
+//! All of FSBench that needs root: file systems, media, controls and the undo ledger.
 //!
 //! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints:
 //! all text for the user is an error, a warning or a note in a record.
@@ -25,16 +25,16 @@ mod watcher;
 
 use serde::{Deserialize, Serialize};
 
+pub use control::ColdMethod;
 pub use fs::Fake;
 pub use fsb_sys::Roots;
 pub use fsb_sys::error::{Kind, Refusal, TestbedError};
 pub use local::{LocalTestbed, behaves_as_large, directory_record, side_by_side, slice_size};
-pub use medium::slice_bytes;
+pub use medium::{SpaceBeneath, slice_bytes};
 pub use privilege::worker_identity;
 pub use testbed::{
-    Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened,
-    OpenedSlice, Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, SpaceBeneath, Testbed,
-    available_targets,
+    Abilities, Available, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice,
+    Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 

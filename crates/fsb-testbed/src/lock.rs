@@ -41,14 +41,14 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub struct RunLock {
     own: Holder,
     /// `None` for a user who has no directory for a lock.
-    held: Option<Held>,
+    held: Option<HeldLock>,
     /// The runs that measured already when it was taken.
     before: Vec<Holder>,
     warnings: Vec<Warning>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldLock {
     place: LockDirectory,
     /// The exclusive lock. `None` for a run with `--allow-concurrent`.
     _alone: Option<File>,
@@ -78,7 +78,11 @@ impl RunLock {
             before: Vec::new(),
             warnings: Vec::new(),
         };
-        let hold: Hold = if alone { Held::alone } else { Held::beside };
+        let hold: Hold = if alone {
+            HeldLock::alone
+        } else {
+            HeldLock::beside
+        };
         match find_lock_directory(places) {
             Ok(place) => lock.held = Some(hold(place, &mut lock.before, &lock.own)?),
             // No other user can remove root's directory, so a failure is an error for root. Other
@@ -152,7 +156,7 @@ impl Drop for RunLock {
     }
 }
 
-type Hold = fn(LockDirectory, &mut Vec<Holder>, &Holder) -> Result<Held, TestbedError>;
+type Hold = fn(LockDirectory, &mut Vec<Holder>, &Holder) -> Result<HeldLock, TestbedError>;
 
 fn add(all: &mut Vec<Holder>, more: Vec<Holder>) {
     for one in more {
@@ -162,8 +166,12 @@ fn add(all: &mut Vec<Holder>, more: Vec<Holder>) {
     }
 }
 
-impl Held {
-    fn alone(place: LockDirectory, _: &mut Vec<Holder>, _: &Holder) -> Result<Held, TestbedError> {
+impl HeldLock {
+    fn alone(
+        place: LockDirectory,
+        _: &mut Vec<Holder>,
+        _: &Holder,
+    ) -> Result<HeldLock, TestbedError> {
         let first = open(&place, FIRST)?;
         let mut concurrent = open(&place, CONCURRENT)?;
         if !glance(&first, FlockOperation::NonBlockingLockExclusive) {
@@ -179,7 +187,7 @@ impl Held {
         // runs. Unlocking cannot fail.
         let _ = concurrent.set_len(0);
         let _ = flock(&concurrent, FlockOperation::Unlock);
-        Ok(Held {
+        Ok(HeldLock {
             place,
             _alone: Some(first),
             concurrent,
@@ -191,7 +199,7 @@ impl Held {
         place: LockDirectory,
         before: &mut Vec<Holder>,
         own: &Holder,
-    ) -> Result<Held, TestbedError> {
+    ) -> Result<HeldLock, TestbedError> {
         let first = open(&place, FIRST)?;
         let mut concurrent = open(&place, CONCURRENT)?;
         if glance(&concurrent, FlockOperation::NonBlockingLockExclusive) {
@@ -222,7 +230,7 @@ impl Held {
                 TestbedError::machine("fsb cannot notify the other runs of this one")
                     .tried(attempt("write to", &place.path().join(CONCURRENT), &error))
             })?;
-        Ok(Held {
+        Ok(HeldLock {
             place,
             _alone: None,
             concurrent,
@@ -639,7 +647,7 @@ mod tests {
         holder
     }
 
-    fn take(directory: &Path, own: Holder, hold: Hold) -> Result<Held, TestbedError> {
+    fn take(directory: &Path, own: Holder, hold: Hold) -> Result<HeldLock, TestbedError> {
         let place = find_lock_directory(&[directory.to_owned()]).unwrap();
         let held = hold(place, &mut Vec::new(), &own)?;
         held.place.sweep();
@@ -648,7 +656,7 @@ mod tests {
     }
 
     fn refusal(directory: &Path) -> String {
-        take(directory, Holder::current("fsb run xfs"), Held::alone)
+        take(directory, Holder::current("fsb run xfs"), HeldLock::alone)
             .unwrap_err()
             .to_string()
     }
@@ -658,7 +666,7 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let directory = tree.path().join("fsb");
         let own = another("fsb run\next4");
-        let first = take(&directory, own.clone(), Held::alone).unwrap();
+        let first = take(&directory, own.clone(), HeldLock::alone).unwrap();
         // Only the owner can open, and therefore lock, the file. All users can read the name of the
         // holder.
         let mode = |path: PathBuf| std::fs::metadata(path).unwrap().mode() & 0o777;
@@ -684,14 +692,14 @@ mod tests {
         );
         assert!(said.contains("--allow-concurrent"), "{said}");
         drop(first);
-        take(&directory, another("short"), Held::alone).unwrap();
+        take(&directory, another("short"), HeldLock::alone).unwrap();
     }
 
     #[test]
     fn names_of_ended_runs_are_not_read_as_later_ones() {
         let tree = tempfile::tempdir().unwrap();
         let directory = tree.path().join("fsb");
-        let first = take(&directory, another("fsb run ext4"), Held::beside).unwrap();
+        let first = take(&directory, another("fsb run ext4"), HeldLock::beside).unwrap();
         // More than one reading holds, as on a machine on which concurrent runs never end all at
         // once.
         let dead = Holder {
@@ -706,10 +714,11 @@ mod tests {
         let mut file = File::options().append(true).open(path).unwrap();
         file.write_all(dead.line().repeat(lines).as_bytes())
             .unwrap();
-        let mut second = take(&directory, Holder::current("fsb run xfs"), Held::beside).unwrap();
+        let mut second =
+            take(&directory, Holder::current("fsb run xfs"), HeldLock::beside).unwrap();
         assert_eq!(read_holders(&mut second.concurrent, second.from), []);
         let later = another("fsb run btrfs");
-        let _third = take(&directory, later.clone(), Held::beside).unwrap();
+        let _third = take(&directory, later.clone(), HeldLock::beside).unwrap();
         assert_eq!(read_holders(&mut second.concurrent, second.from), [later]);
     }
 
@@ -743,14 +752,14 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let directory = tree.path().join("fsb");
         let beside = |before: &mut Vec<Holder>, own: &Holder| {
-            Held::beside(
+            HeldLock::beside(
                 find_lock_directory(std::slice::from_ref(&directory)).unwrap(),
                 before,
                 own,
             )
             .unwrap()
         };
-        let mut first = take(&directory, another("fsb run ext4"), Held::alone).unwrap();
+        let mut first = take(&directory, another("fsb run ext4"), HeldLock::alone).unwrap();
         let mut before = Vec::new();
         let second = Holder::current("fsb run xfs");
         let held = beside(&mut before, &second);
@@ -769,7 +778,7 @@ mod tests {
         beside(&mut third, &another("fsb run btrfs"));
         assert_eq!(third, [second]);
         drop(held);
-        let mut last = take(&directory, Holder::current("fsb run ntfs"), Held::alone).unwrap();
+        let mut last = take(&directory, Holder::current("fsb run ntfs"), HeldLock::alone).unwrap();
         assert!(
             read_holders(&mut last.concurrent, 0).is_empty(),
             "names of runs that are over"

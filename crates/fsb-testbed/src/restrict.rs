@@ -4,8 +4,9 @@
 use fsb_model::Warning;
 use fsb_model::storage::{StorageFlaw, StorageLayer};
 
+use crate::control::ColdMethod;
 use crate::storage::{ATTACH_DIRECT, Storage};
-use crate::testbed::{Abilities, ColdMethod, Provisioned};
+use crate::testbed::{Abilities, Provisioned};
 
 impl Storage {
     /// Records the layers of a target, and takes from it what they cannot keep.

@@ -360,14 +360,12 @@ fn is_visible(path: &Path) -> bool {
 /// Returns whether a block device keeps its data in memory: a RAM disk, compressed memory, and the
 /// kernel's devices for tests.
 fn is_memory_device(directory: &Path, name: &str) -> bool {
-    let is_numbered = |prefix: &&str| {
+    MEMORY_DEVICES.iter().any(|prefix: &&str| {
         let number = name.strip_prefix(*prefix);
         number.is_some_and(|number| {
             !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
         })
-    };
-    MEMORY_DEVICES.iter().any(is_numbered)
-        || read_trimmed(&directory.join("device/model")).is_some_and(|model| model == "scsi_debug")
+    }) || read_trimmed(&directory.join("device/model")).is_some_and(|model| model == "scsi_debug")
 }
 
 /// Finds what holds the bytes of a loop device.
@@ -404,18 +402,17 @@ fn beneath_loop(directory: &Path, mounts: &[Mount], roots: &Roots) -> Beneath {
 /// mount shows; then the directory of the file must have it.
 fn mount_of_file(path: &Path, number: u64, mounts: &[Mount]) -> Option<Mount> {
     let DeviceNumber(major, minor) = DeviceNumber::from_raw(number);
-    let by_number = || {
-        mounts
-            .iter()
-            .find(|mount| mount.device == (major, minor))
-            .cloned()
-    };
     let directory = path.parent()?;
     let by_path = std::fs::metadata(directory)
         .is_ok_and(|found| found.dev() == number)
         .then(|| mountinfo::holding(mounts, directory))
         .flatten();
-    by_path.or_else(by_number)
+    by_path.or_else(|| {
+        mounts
+            .iter()
+            .find(|mount| mount.device == (major, minor))
+            .cloned()
+    })
 }
 
 /// The mount of the file of a loop device and the device beneath it, as far as they are known.
@@ -464,6 +461,48 @@ fn number_below(mount: &Mount, roots: &Roots) -> Option<DeviceNumber> {
     } else {
         None
     }
+}
+
+/// Returns the risks of a device: it or a device beneath it has a volatile cache that the kernel
+/// does not flush, or the file system that holds its image is mounted with a hazard.
+pub(crate) fn risks_of_device(directory: &Path) -> Vec<Risk> {
+    let mut found = Vec::new();
+    for layer in Storage::beneath_device(directory, &Roots::default()).found {
+        found.extend(layer.device.as_deref().and_then(unflushed_cache));
+        let of_options = layer
+            .mount
+            .iter()
+            .flat_map(fs::risks_of_mount)
+            .filter(|risk| risk.loss == UNFLUSHED);
+        found.extend(of_options.map(|risk| Risk {
+            cause: format!("{} beneath the image", risk.cause),
+            ..risk
+        }));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Returns the risk of a disk that reports a volatile cache (virtio-blk: `cache_type`; SCSI and
+/// SATA: the one of scsi_disk) while the kernel treats the cache as not volatile
+/// (`queue/write_cache`).
+fn unflushed_cache(directory: &Path) -> Option<Risk> {
+    let scsi = std::fs::read_dir(directory.join("device/scsi_disk"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let says = read_trimmed(&directory.join("cache_type")).or_else(|| {
+        scsi.map(|entry| entry.path())
+            .find_map(|disk| read_trimmed(&disk.join("cache_type")))
+    })?;
+    let never_flushes = read_trimmed(&directory.join("queue/write_cache"))
+        .is_some_and(|mode| mode == "write through");
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    (says.contains("write back") && never_flushes).then(|| Risk {
+        cause: format!("write cache of {name} not flushed"),
+        loss: UNFLUSHED.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -766,5 +805,21 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_volatile_cache_that_is_not_flushed_is_a_risk() {
+        let tree = tempfile::tempdir().unwrap();
+        let disk = tree.path().join("vdb");
+        std::fs::create_dir_all(disk.join("queue")).unwrap();
+        std::fs::write(disk.join("cache_type"), "write back\n").unwrap();
+        for (mode, risks) in [("write back\n", 0), ("write through\n", 1)] {
+            std::fs::write(disk.join("queue/write_cache"), mode).unwrap();
+            assert_eq!(risks_of_device(&disk).len(), risks, "{mode}");
+        }
+        assert_eq!(
+            risks_of_device(&disk)[0].cause,
+            "write cache of vdb not flushed"
+        );
     }
 }

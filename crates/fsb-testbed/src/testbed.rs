@@ -2,9 +2,7 @@
 //! down.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use fsb_model::host::{DeviceId, DeviceRates, HostManifest, VmRecord};
@@ -13,13 +11,12 @@ use fsb_model::plan::VmSize;
 use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
 use fsb_model::{BackgroundLimit, Geometry, Identity, Maintenance, OwnDirectory, Target, Warning};
 use fsb_sys::error::{Kind, TestbedError};
-use fsb_sys::{Roots, memory};
 use serde::{Deserialize, Serialize};
 
 use crate::Progress;
-use crate::control::Held;
+use crate::control::{ColdMethod, Held};
 use crate::fs::Fake;
-use crate::medium::Slice;
+use crate::medium::{Slice, SpaceBeneath};
 use crate::watch::{DeviceTimeline, Watch};
 
 /// The number of the slot of a ready target. The caller of [`Testbed::provision`] chooses it;
@@ -194,18 +191,6 @@ pub struct Abilities {
     pub no_space_limit: String,
 }
 
-/// A method that makes data cold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ColdMethod {
-    /// Unmount, `drop_caches`, mount: data and metadata.
-    Remount,
-    /// `drop_caches` alone: unused data and metadata.
-    DropCaches,
-    /// `POSIX_FADV_DONTNEED` by the worker itself: data only.
-    Evict,
-}
-
 /// The caches that are emptied when a target is made cold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColdReach {
@@ -214,13 +199,6 @@ pub enum ColdReach {
     /// The caches of the target, if unmounting empties them: programs that the workload runs stay
     /// in memory. Otherwise those of the whole machine.
     Target,
-}
-
-impl ColdMethod {
-    /// Returns whether the method empties the kernel's caches, of data and of metadata.
-    pub(crate) fn empties_kernel_caches(self) -> bool {
-        self != ColdMethod::Evict
-    }
 }
 
 /// Counters of device and machine since they were started. Only differences are meaningful.
@@ -365,45 +343,6 @@ pub trait Testbed {
     fn release_all(&mut self) -> Result<(), TestbedError>;
     /// Tears down everything. Idempotent.
     fn close(&mut self);
-}
-
-/// The space of the file system that holds a sparse image.
-#[derive(Debug, Clone)]
-pub struct SpaceBeneath {
-    image: Arc<OwnedFd>,
-    least: u64,
-}
-
-impl SpaceBeneath {
-    /// Returns the space beneath an image. Returns `None` if it is not known.
-    pub(crate) fn of_image(image: OwnedFd) -> Option<SpaceBeneath> {
-        /// Bytes that stay free for everything else on the machine.
-        const KEPT: u64 = 1 << 30;
-        let free = free_beneath(&image)?;
-        Some(SpaceBeneath {
-            image: Arc::new(image),
-            least: KEPT.min(free / 2),
-        })
-    }
-
-    /// Returns whether so little is left that programs on the target must end.
-    pub fn is_short(&self) -> bool {
-        free_beneath(&self.image).is_some_and(|free| free < self.least)
-    }
-}
-
-/// Returns the free bytes beneath an image: of its file system, or of memory, which has no limit of
-/// its own.
-fn free_beneath(image: &OwnedFd) -> Option<u64> {
-    let found = rustix::fs::fstatvfs(image).ok()?;
-    if found.f_blocks == 0 {
-        let roots = Roots::default();
-        let available = memory::meminfo(&roots, "MemAvailable")?;
-        return Some(
-            memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit)),
-        );
-    }
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// The lists of processes of the cgroups with which a background is limited.

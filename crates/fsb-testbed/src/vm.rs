@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use fsb_model::run::MediumRecord;
-use fsb_model::units::show_bytes;
+use fsb_model::units::{show_bytes, show_size};
 use fsb_model::{Medium, Target, TargetKind, Warning};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, memory, program};
@@ -71,15 +71,14 @@ fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
     if available >= needed {
         return Ok(());
     }
-    let show = |bytes: u64| show_bytes(bytes as f64);
     Err(
         TestbedError::machine("too little memory for the virtual machine")
             .coded(&fsb_model::error::NO_MEMORY)
             .field("needed_bytes", needed)
             .tried(format!(
                 "{} available, {} needed: --memory {} and what QEMU takes",
-                show(available),
-                show(needed),
+                show_size(available),
+                show_size(needed),
                 vm.memory
             ))
             .advice("choose a smaller --memory, or end what uses memory here"),
@@ -101,7 +100,7 @@ fn check_target(target: &Target) -> Result<(), TestbedError> {
     };
     let member = fs::of_target(spec)?;
     fs::check(member, spec)?;
-    local::check_foreign(spec)?;
+    fs::check_foreign(spec)?;
     if spec.journal.is_some() {
         return Err(
             TestbedError::request("a virtual machine has no external journals")

@@ -53,11 +53,11 @@ impl Watcher {
     /// Starts a watcher for the undo entries of this process, the coordinator. Must be called
     /// before the first entry.
     pub fn start() -> Result<Watcher, TestbedError> {
-        let fail = |why: Refusal| {
+        fn fail(why: Refusal) -> TestbedError {
             TestbedError::machine("this run has no watcher process")
                 .tried(why)
                 .advice("if the run is killed, run 'fsb clean' afterwards")
-        };
+        }
         let (theirs, ours) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|errno| fail(Refusal::call("pipe", &errno.into())))?;
         let owner = serde_json::to_string(&Owner::current())

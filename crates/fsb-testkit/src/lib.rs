@@ -3,7 +3,9 @@
 //! `#[macro_use] extern crate fsb_testkit;` at the top of a test program brings [`needs!`] and
 //! [`skip!`].
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+
+pub mod allocations;
 
 use std::fs::File;
 use std::io::Write;

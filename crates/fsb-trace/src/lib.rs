@@ -10,7 +10,7 @@
 //! * [`import`] reads other tools' traces, [`Summary`] counts the calls of a program, and
 //!   [`reduce`] turns them into a flow.
 //!
-//! Nothing here touches a file.
+//! Only `record`, a feature, touches files: it records the calls of a program.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -22,6 +22,8 @@ mod error;
 mod format;
 pub mod import;
 mod order;
+#[cfg(feature = "record")]
+pub mod record;
 mod reduce;
 mod remark;
 mod resolve;

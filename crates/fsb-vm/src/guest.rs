@@ -17,6 +17,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use fsb_model::plan::GUEST_ROOT;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind};
@@ -30,10 +31,6 @@ pub const GUEST_ARGUMENT: &str = "__vm-guest";
 
 /// The word on the kernel's command line with which fsb, as PID 1, runs as a guest.
 pub(crate) const WORD: &str = "fsb.guest";
-
-/// The directory with the host's files and this guest's own /dev, /proc and similar. Programs of
-/// the host's user run in it.
-pub const ROOT: &str = "/fsb-root";
 
 /// The word on the kernel's command line that announces a shared directory of the host.
 pub(crate) const ROOT_WORD: &str = "fsb.root";
@@ -119,7 +116,7 @@ fn first() -> Result<(), VmError> {
     }
     load_modules(MODULES.as_ref())?;
     if line.split_whitespace().any(|word| word == ROOT_WORD) {
-        mount_root(ROOT.as_ref())?;
+        mount_root(GUEST_ROOT.as_ref())?;
     }
     let port = open_port(PORT)?;
     give_back(open_port(HEARTBEAT_PORT)?)?;

@@ -54,11 +54,11 @@ fn own(path: &Path) -> Option<PathBuf> {
 /// Returns the path of the user's cache of kernels and initramfs: `$XDG_CACHE_HOME/fsb`, or
 /// `~/.cache/fsb`.
 pub fn cache_path() -> Result<PathBuf, VmError> {
-    let set = |name: &str| {
+    fn set(name: &str) -> Option<PathBuf> {
         std::env::var_os(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
-    };
+    }
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     base.map(|base| base.join("fsb")).ok_or_else(|| {
         VmError::machine("no directory for kernels and initramfs")

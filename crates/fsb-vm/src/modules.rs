@@ -199,13 +199,13 @@ impl Index {
                 depends.map(|path| format!(" {path}")).collect::<String>()
             );
             if !module.before.is_empty() || !module.after.is_empty() {
-                let part = |key: &str, names: &[String]| {
+                fn part(key: &str, names: &[String]) -> String {
                     if names.is_empty() {
                         String::new()
                     } else {
                         format!(" {key} {}", names.join(" "))
                     }
-                };
+                }
                 let _ = writeln!(
                     soft,
                     "softdep {name}{}{}",

@@ -178,9 +178,8 @@ impl Known {
 /// Returns the code and data of the outermost error with a code. An error without one is internal,
 /// or the kernel's. The field `errno` names the kernel's error that caused it.
 fn known(error: &anyhow::Error) -> Known {
-    let of_kernel = || error.chain().any(|error| error.is::<io::Error>());
     let unclassified = || {
-        if of_kernel() {
+        if error.chain().any(|error| error.is::<io::Error>()) {
             &code::SYSTEM
         } else {
             &code::INTERNAL

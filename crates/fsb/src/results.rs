@@ -164,9 +164,14 @@ impl Output {
     pub fn of_choice(&self) -> anyhow::Result<Vec<Destination>> {
         self.resolve()?;
         let found = self.to.resolve(&CHOICE_FORMS);
-        let is_directory = |one: &Destination| matches!(one, Destination::Directory(_));
         match found {
-            Ok(found) if !found.iter().any(is_directory) => Ok(found),
+            Ok(found)
+                if !found
+                    .iter()
+                    .any(|one| matches!(one, Destination::Directory(_))) =>
+            {
+                Ok(found)
+            }
             _ => Err(failure::error(
                 &code::CONFLICT,
                 format!(

@@ -52,7 +52,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         #[cfg(feature = "vm")]
         LAUNCH_ARGUMENT => return Some(refused(&fsb_vm::machine::launch_main(&arguments[2..]))),
         #[cfg(feature = "traces")]
-        fsb_record::CHILD_ARGUMENT => return Some(recorded_child(&arguments[2..])),
+        fsb_trace::record::CHILD_ARGUMENT => return Some(recorded_child(&arguments[2..])),
         #[cfg(feature = "emulations")]
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
@@ -118,8 +118,9 @@ fn finished(run: anyhow::Result<u8>) -> ExitCode {
 /// nothing to undo.
 #[cfg(feature = "vm")]
 fn vm_proxy_main() -> Result<i32, TestbedError> {
-    let lost = |why: String| TestbedError::machine("the agent lost its runner").tried(why);
-    vm::serve(sandbox::protocol()?).map(|()| 0).map_err(lost)
+    vm::serve(sandbox::protocol()?)
+        .map(|()| 0)
+        .map_err(|why| TestbedError::machine("the agent lost its runner").tried(why))
 }
 
 /// Runs PID 1 of a guest, and the child that serves there. Their messages go to the guest's
@@ -142,10 +143,10 @@ fn guest_main() -> ExitCode {
 /// `__record-child COMMAND`: becomes the recorded program.
 #[cfg(feature = "traces")]
 fn recorded_child(arguments: &[OsString]) -> ExitCode {
-    match fsb_record::child_main(arguments) {
+    match fsb_trace::record::child_main(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let program = fsb_record::program_of(arguments).to_string_lossy();
+            let program = fsb_trace::record::program_of(arguments).to_string_lossy();
             exit::report(&failure::failed_call(
                 &code::PROGRAM,
                 &error,

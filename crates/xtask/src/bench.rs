@@ -1,15 +1,13 @@
 //! The hot loop compared with its peers: 4 KiB random reads of one file in the page cache, the same
 //! number of operations each, in interleaved rounds, so that drift affects all of them alike.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fsb_engine::{EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
 use fsb_model::{Bytes, WorkloadSpec};
+use fsb_testkit::allocations::{CountingAllocator, excuse_this_thread, so_far};
 use serde_json::json;
 
 use crate::peers::{self, BareLoop, Median};
@@ -71,6 +69,8 @@ pub enum BenchPart {
     Filebench,
     /// `fsb compare`.
     Compare,
+    /// `fsb compare` of two large runs, beside an earlier build.
+    Runs,
     /// `fsb history` and `fsb serve` beside SQLite and a static file.
     History,
     /// Reads after a heavy write beside reads alone.
@@ -281,40 +281,5 @@ impl Gate for Open {
     }
 }
 
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    /// Set in the main thread: it makes files, encodes answers and prints, and may allocate.
-    static EXCUSED: Cell<bool> = const { Cell::new(false) };
-}
-
-// SAFETY: every call is handed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if !EXCUSED.try_with(Cell::get).unwrap_or(true) {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        }
-        // SAFETY: the caller keeps to the allocator's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps to the allocator's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Leaves the calling thread out of the count.
-pub fn excuse_this_thread() {
-    EXCUSED.set(true);
-}
-
-/// Allocations so far of all threads that are not excused.
-pub fn so_far() -> u64 {
-    ALLOCATIONS.load(Ordering::Relaxed)
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;

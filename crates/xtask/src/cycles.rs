@@ -17,6 +17,9 @@
 //! * Items under `#[cfg(test)]` are ignored.
 //!
 //! Methods and fields are not paths: a type that a file uses without naming it adds no edge.
+//!
+//! With `--folders`, each folder is one module with all files below it, as a reader sees it. The
+//! check then fails if more than [`LARGEST_KNOT`] modules of one folder depend on each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -30,8 +33,25 @@ use syn::{Attribute, ImplItem, Item, Meta, UseTree, Visibility};
 /// Pairs of files: the first names items of the second by these paths.
 type Edges = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// Checks all crates of the workspace and fails if there is a cycle.
-pub fn run() -> anyhow::Result<()> {
+/// The largest number of modules of one folder that may depend on each other in circles.
+const LARGEST_KNOT: usize = 3;
+/// Folders with a larger knot, and its size. A change may only shorten this list.
+const KNOWN_KNOTS: [(&str, usize); 2] = [("fsb/src", 10), ("fsb-report/src", 5)];
+
+#[derive(clap::Args)]
+pub struct CycleOptions {
+    /// Checks the modules of each folder, too: a module is a file, or a folder with all files below
+    /// it.
+    #[arg(long)]
+    folders: bool,
+}
+
+/// Checks all crates of the workspace.
+///
+/// # Errors
+///
+/// Fails if there is a cycle of files, or, if requested, a knot of modules that is too large.
+pub fn run(options: &CycleOptions) -> anyhow::Result<()> {
     let crates = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let mut edges = Edges::new();
     let mut files = 0;
@@ -53,7 +73,113 @@ pub fn run() -> anyhow::Result<()> {
     let cycles = cycles(&edges);
     ensure!(cycles.is_empty(), "{cycles}");
     println!("cycles: none in {files} files with {} edges", edges.len());
+    if options.folders {
+        let mut problems = String::new();
+        for knot in knots(&edges) {
+            let known = KNOWN_KNOTS
+                .iter()
+                .find(|(folder, _)| *folder == knot.folder);
+            let limit = known.map_or(LARGEST_KNOT, |(_, size)| *size);
+            if knot.modules.len() > limit {
+                problems += &knot.to_text();
+            }
+        }
+        ensure!(problems.is_empty(), "{problems}");
+        println!("cycles: no folder has a knot of modules that is too large");
+    }
     Ok(())
+}
+
+/// Modules of one folder, each of which depends on all others, directly or through others.
+struct Knot {
+    folder: String,
+    modules: Vec<String>,
+    /// The edges between files of different modules of the knot.
+    edges: Edges,
+}
+
+impl Knot {
+    fn to_text(&self) -> String {
+        let mut text = format!(
+            "{}: {} modules depend on each other, more than are allowed: {}\n",
+            self.folder,
+            self.modules.len(),
+            self.modules.join(", ")
+        );
+        for ((from, to), paths) in &self.edges {
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            let _ = writeln!(text, "  {from} uses {to} ({})", paths.join(", "));
+        }
+        text
+    }
+}
+
+/// Returns the knots of modules in each folder.
+fn knots(edges: &Edges) -> Vec<Knot> {
+    let mut folders = BTreeSet::new();
+    for (from, to) in edges.keys() {
+        for file in [from, to] {
+            let ends = file.match_indices('/').map(|(end, _)| &file[..end]);
+            folders.extend(ends.filter(|folder| folder.contains('/')));
+        }
+    }
+    folders
+        .into_iter()
+        .flat_map(|folder| knots_of_folder(folder, edges))
+        .collect()
+}
+
+fn knots_of_folder(folder: &str, edges: &Edges) -> Vec<Knot> {
+    let mut between = Edges::new();
+    for (from, to) in edges.keys() {
+        if let (Some(from), Some(to)) = (module_in(folder, from), module_in(folder, to))
+            && from != to
+        {
+            between.entry((from.to_owned(), to.to_owned())).or_default();
+        }
+    }
+    let mut pending: BTreeSet<&str> = between.keys().map(|(from, _)| from.as_str()).collect();
+    let mut knots = Vec::new();
+    while let Some(first) = pending.pop_first() {
+        let mut modules = vec![first.to_owned()];
+        for module in &pending {
+            if reaches(&between, first, module) && reaches(&between, module, first) {
+                modules.push((*module).to_owned());
+            }
+        }
+        pending.retain(|module| !modules.iter().any(|known| known == module));
+        if modules.len() > 1 {
+            knots.push(Knot {
+                folder: folder.to_owned(),
+                edges: edges_between(folder, &modules, edges),
+                modules,
+            });
+        }
+    }
+    knots
+}
+
+/// Returns the edges between files of different modules of a folder.
+fn edges_between(folder: &str, modules: &[String], edges: &Edges) -> Edges {
+    let mut found = Edges::new();
+    for (edge, paths) in edges {
+        let ends = [&edge.0, &edge.1].map(|file| module_in(folder, file));
+        let are_in_knot = ends
+            .iter()
+            .all(|end| end.is_some_and(|end| modules.iter().any(|module| module == end)));
+        if are_in_knot && ends[0] != ends[1] {
+            found.insert(edge.clone(), paths.clone());
+        }
+    }
+    found
+}
+
+/// Returns the module of a folder that has this file: `sets` for `fsb/src/sets/own.rs` in
+/// `fsb/src`.
+fn module_in<'a>(folder: &str, file: &'a str) -> Option<&'a str> {
+    let below = file.strip_prefix(folder)?.strip_prefix('/')?;
+    let module = below.split('/').next()?;
+    Some(module.strip_suffix(".rs").unwrap_or(module))
 }
 
 /// Returns a line for each edge that is part of a cycle.
@@ -709,6 +835,43 @@ mod tests {
             .collect();
         let to = "family/shared.rs";
         assert_eq!(found, [("family/member.rs", to), ("user.rs", to)]);
+    }
+
+    #[test]
+    fn folders_whose_files_use_each_other_are_a_knot() {
+        let files = [
+            ("c/src/main.rs", "mod cli; mod sets; mod stored;"),
+            (
+                "c/src/cli.rs",
+                "use crate::sets::source; fn main() { source::read() }",
+            ),
+            ("c/src/sets/mod.rs", "pub mod own; pub mod source;"),
+            ("c/src/sets/own.rs", "pub fn matrices() {}"),
+            (
+                "c/src/sets/source.rs",
+                "pub fn read() { crate::stored::runs() }",
+            ),
+            (
+                "c/src/stored.rs",
+                "pub fn runs() { crate::sets::own::matrices() }",
+            ),
+        ];
+        let read = |path: &Path| {
+            let found = files.iter().find(|(name, _)| path == Path::new(name));
+            found.map(|(_, text)| (*text).to_owned())
+        };
+        let edges = edges_of(&Tree::load(Path::new("c/src/main.rs"), &read).unwrap());
+        assert_eq!(cycles(&edges), "");
+        let found = knots(&edges);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].modules, ["sets", "stored"]);
+        assert_eq!(
+            found[0].to_text().lines().skip(1).collect::<Vec<_>>(),
+            [
+                "  c/src/sets/source.rs uses c/src/stored.rs (crate::stored::runs)",
+                "  c/src/stored.rs uses c/src/sets/own.rs (crate::sets::own::matrices)",
+            ]
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use fsb_compat::iozone::COLUMNS;
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 
@@ -18,22 +19,6 @@ use crate::peers::{self, Median};
 // operation. In the page cache the two differ in their work around the system calls, which is what
 // this measures.
 
-/// IOzone's columns, in its order.
-const IOZONE_OPERATIONS: [&str; 13] = [
-    "write",
-    "rewrite",
-    "read",
-    "reread",
-    "random read",
-    "random write",
-    "bkwd read",
-    "record rewrite",
-    "stride read",
-    "fwrite",
-    "frewrite",
-    "fread",
-    "freread",
-];
 /// File size and record size. Smaller files take IOzone a few ticks of its microsecond clock.
 const IOZONE_CELLS: [[&str; 2]; 3] = [["16m", "4k"], ["64m", "64k"], ["64m", "1m"]];
 /// Pairs of each cell: single measurements of milliseconds differ by tens of percent.
@@ -74,7 +59,7 @@ pub fn iozone(options: &Options) -> anyhow::Result<()> {
             });
         }
         println!("file {size}, record {record}");
-        for (index, operation) in IOZONE_OPERATIONS.iter().enumerate() {
+        for (index, operation) in COLUMNS.iter().enumerate() {
             let ratio = Median::from_values(
                 pairs
                     .iter()
@@ -110,7 +95,7 @@ fn iozone_rates(command: &mut Command, file: &Path) -> anyhow::Result<Vec<f64>> 
     let row = text
         .lines()
         .filter_map(numbers)
-        .find(|row| row.len() == IOZONE_OPERATIONS.len() + 2);
+        .find(|row| row.len() == COLUMNS.len() + 2);
     Ok(row
         .with_context(|| format!("{command:?} printed no row of rates: {text}"))?
         .split_off(2))

@@ -1,10 +1,7 @@
 //! Development tasks beyond make. `cargo run --release -p xtask -- bench` compares the engine and
 //! `fsb compare` with their peers.
 
-#![expect(
-    unsafe_code,
-    reason = "an allocator that counts, and calls before exec"
-)]
+#![expect(unsafe_code, reason = "calls before exec and those of the peers")]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -26,6 +23,7 @@ mod mpi;
 mod peers;
 mod prose;
 mod quiet;
+mod runs;
 mod style;
 mod unstable;
 
@@ -44,7 +42,7 @@ enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend
     /// beside fio; rows of the suite 'quick' beside the same rows of fio; `fsb iozone` beside
     /// IOzone, `fsb postmark` beside PostMark and `fsb filebench` beside filebench; `fsb compare`
-    /// beside a script; `fsb history` and `fsb serve` beside SQLite and a static file; reads after
+    /// beside a script and, on runs, beside an earlier build; `fsb history` and `fsb serve` beside SQLite and a static file; reads after
     /// a heavy write beside reads alone; then `fsb-mpi` beside `fsb run` with as many processes.
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
@@ -52,7 +50,7 @@ enum Task {
     /// Checks that no source uses a constant whose value differs from that of its name.
     Constants,
     /// Checks that no source files of a crate depend on each other, directly or through others.
-    Cycles,
+    Cycles(cycles::CycleOptions),
     /// Checks licences and sources of all packages against deny.toml.
     Licences,
     /// Checks that comments, pages and test names have plain wording.
@@ -74,7 +72,7 @@ fn main() -> anyhow::Result<()> {
         Task::Step { task } => backends::step(&task),
         Task::Book => book::run(),
         Task::Constants => constants::run(),
-        Task::Cycles => cycles::run(),
+        Task::Cycles(options) => cycles::run(&options),
         Task::Licences => licences::run(),
         Task::Prose => prose::run(),
         Task::Style(options) => style::run(&options),
@@ -102,6 +100,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(BenchPart::Compare) {
                 compare::run(&options.dir, options.rounds)?;
+            }
+            if wanted(BenchPart::Runs) {
+                runs::run(&options.dir, options.rounds)?;
             }
             if wanted(BenchPart::History) {
                 history::run(&options.dir, options.rounds, options.trials)?;

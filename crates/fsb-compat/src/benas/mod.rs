@@ -21,24 +21,6 @@ pub const TITLE: (&str, &str) = (
      freread included.",
 );
 
-/// The operations of IOzone in his order, by the names of our workloads. The last four, through
-/// stdio, have no `O_DIRECT`.
-pub const OPERATIONS: [&str; 13] = [
-    "write",
-    "rewrite",
-    "read",
-    "reread",
-    "random-read",
-    "random-write",
-    "backward-read",
-    "record-rewrite",
-    "stride-read",
-    "fwrite",
-    "frewrite",
-    "fread",
-    "freread",
-];
-
 /// The state of the page cache that a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Regime {
@@ -216,6 +198,7 @@ fn claim(fields: &csv::StringRecord) -> Option<Claim> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::iozone::COLUMNS;
 
     #[test]
     fn every_line_is_a_claim_about_an_operation_of_iozone() {
@@ -226,9 +209,7 @@ mod tests {
             "all lines but the head"
         );
         for claim in &claims {
-            let at = OPERATIONS
-                .iter()
-                .position(|known| *known == claim.operation);
+            let at = COLUMNS.iter().position(|known| *known == claim.operation);
             let known = if claim.regime == Regime::Direct {
                 9
             } else {

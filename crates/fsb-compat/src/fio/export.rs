@@ -3,18 +3,12 @@
 use serde_json::Value;
 
 use crate::export::{
-    self, Export, ExportCase, ExportFile, ExportRequest, Exporter, Piece, ScriptStep, Tool,
-    UnitPiece, plain,
+    self, Export, ExportCase, ExportFile, ExportRequest, Piece, ScriptStep, Tool, UnitPiece, plain,
 };
 
-/// Writes job files.
-pub(crate) const EXPORTER: Exporter = Exporter {
-    name: "fio",
-    about: "a job file with a section for each case, and a script that formats and mounts the targets",
-    export,
-};
-
-fn export(request: &ExportRequest) -> Export {
+/// Returns a job file with a section for each case, and a script that formats and mounts the
+/// targets.
+pub fn export(request: &ExportRequest) -> Export {
     let (mut sections, mut left_out) = (Vec::new(), Vec::new());
     for (number, row) in (1..).zip(&request.rows) {
         match section(row, request) {

@@ -34,7 +34,7 @@ use messages::Messages;
 use names::{NAME, is_version, workload_names};
 use source::Source;
 
-pub(crate) use export::EXPORTER;
+pub use export::export;
 pub(crate) use latency::TOTAL_LATENCY_MEAN;
 pub(crate) use log::{LOG, read_named as read_log};
 pub use log_group::executions;

@@ -21,12 +21,11 @@ const SLACK: usize = 3;
 /// Digits of the longest number that is believed where numbers touch.
 const LONGEST: usize = 12;
 
-/// The thirteen columns that every version prints in this order, as their headings read.
+/// The headings of the thirteen columns that every version prints, in the order of [`OPERATIONS`].
 #[rustfmt::skip] // a table reads as one
-const HEADINGS: [(&str, &str); 13] = [
-    ("write", "write"), ("rewrite", "rewrite"), ("read", "read"), ("reread", "reread"),
-    ("read", "random_read"), ("write", "random_write"), ("read", "backward_read"), ("rewrite", "record_rewrite"),
-    ("read", "stride_read"), ("fwrite", "fwrite"), ("frewrite", "frewrite"), ("fread", "fread"), ("freread", "freread"),
+const HEADINGS: [&str; 13] = [
+    "write", "rewrite", "read", "reread", "read", "write", "read", "rewrite", "read",
+    "fwrite", "frewrite", "fread", "freread",
 ];
 
 /// The column widths of a version below the thirteen headings, from its source.
@@ -110,7 +109,7 @@ impl Layout {
         for (at, word) in found.take(MOST_COLUMNS - 1).enumerate() {
             let heading = std::str::from_utf8(word.bytes).ok()?;
             operations.push(match HEADINGS.get(at) {
-                Some((known, name)) if *known == heading => Some(*name),
+                Some(known) if *known == heading => Some(OPERATIONS[at].name),
                 _ => operation(heading),
             });
             ends.push(word.end);

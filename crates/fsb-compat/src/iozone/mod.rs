@@ -26,6 +26,14 @@ pub use parse::{CommandLine, parse};
 pub use print::{table_sheet, throughput_sheet};
 pub use sheet::{Sheet, SheetError};
 
+/// The operations of its columns, by the names of fsb's workloads. The last four, through stdio, have
+/// no `O_DIRECT`.
+#[rustfmt::skip] // a table reads as one
+pub const COLUMNS: [&str; 13] = [
+    "write", "rewrite", "read", "reread", "random-read", "random-write", "backward-read",
+    "record-rewrite", "stride-read", "fwrite", "frewrite", "fread", "freread",
+];
+
 /// Reads IOzone's text output.
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,

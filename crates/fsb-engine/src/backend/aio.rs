@@ -13,12 +13,12 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 
-use super::files::{self, Table};
+use super::files::{self, SlotTable};
 use super::{
-    Backend, Capabilities, Completion, Directory, Flush, IoRequest, OpenFlags, Queued, Session,
-    Setup, Slot, Verb,
+    Backend, Capabilities, Completion, Directory, FileSlot, Flush, IoRequest, OpenFlags, Queued,
+    Session, SessionSetup, Verb,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The registry entry.
 #[derive(Debug)]
@@ -42,12 +42,12 @@ impl Backend for PosixAio {
         }
     }
 
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
         let depth = setup.depth.max(1) as usize;
         let blocks = (0..depth).map(|_| ControlBlock::new()).collect();
         let under_way = Vec::with_capacity(depth);
         let mut session = AioSession {
-            files: Table::new(setup),
+            files: SlotTable::new(setup),
             blocks,
             under_way,
         };
@@ -153,7 +153,7 @@ fn suspend(under_way: &[*const libc::aiocb]) -> Result<(), Errno> {
 }
 
 struct AioSession {
-    files: Table<OwnedFd>,
+    files: SlotTable<OwnedFd>,
     /// One block per tag. The library keeps pointers to them, so they never move.
     blocks: Box<[ControlBlock]>,
     /// Pointers into `blocks`: the blocks that the library uses at present.
@@ -169,7 +169,7 @@ impl AioSession {
         let mut done = Vec::with_capacity(depth);
         for (tag, byte) in memory.iter_mut().enumerate() {
             let request = IoRequest {
-                slot: Slot(0),
+                slot: FileSlot(0),
                 verb: Verb::Read,
                 offset: 0,
                 memory: byte,
@@ -253,13 +253,13 @@ impl Session for AioSession {
         path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         self.files.put(slot, files::open(at, path, flags)?);
         Ok(slot)
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         files::close(self.files.take(slot)?)
     }
 
@@ -282,11 +282,11 @@ impl Session for AioSession {
         }
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.get(slot).map(OwnedFd::as_fd)
     }
 }

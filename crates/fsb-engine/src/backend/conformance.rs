@@ -36,7 +36,7 @@ fn refused(backend: &dyn Backend) -> bool {
         verb: Verb::Write,
         record_size: 4096,
     };
-    let setup = Setup {
+    let setup = SessionSetup {
         files: 1,
         held: true,
         depth: 1,
@@ -211,7 +211,7 @@ fn files_are_created_and_sets_are_opened_one_by_one() {
 /// A session on one prepared file, with memory for its requests.
 struct Fixture {
     session: Box<dyn Session>,
-    slot: Slot,
+    slot: FileSlot,
     handle: Directory,
     memory: Memory,
     expected: Vec<u8>,
@@ -232,7 +232,7 @@ fn fixture(backend: &dyn Backend, depth: u32) -> Fixture {
     let set = root.path().join("fsb-set");
     let mut memory = Memory::new(RECORD * depth as usize);
     let all = (memory.as_mut().as_mut_ptr(), RECORD * depth as usize);
-    let setup = Setup {
+    let setup = SessionSetup {
         files: 1,
         held: true,
         depth,
@@ -503,7 +503,7 @@ fn every_sequential_backend_makes_all_calls() {
         let root = scratch(backend);
         let namespace = backend.namespace();
         let directory = namespace.open_root(root.path()).unwrap();
-        let mut session = backend.session(&Setup::plain(2)).unwrap();
+        let mut session = backend.session(&SessionSetup::plain(2)).unwrap();
         let flags = OpenFlags::READ_WRITE.creating(0o600);
         let file = session.open(&directory, c"file", flags, 0).unwrap();
         assert_eq!(

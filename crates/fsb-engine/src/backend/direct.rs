@@ -24,7 +24,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::session::ProbeFile;
 use super::{Capabilities, Direct, KernelNamespace, Namespace, ProbeTarget, Verb};
 use crate::data::{Memory, PAGE};
-use crate::{EngineError, memory};
+use crate::error::EngineError;
+use crate::memory;
 
 /// Every device moves at least a sector. The file system may need more and reports that in
 /// `examine`.

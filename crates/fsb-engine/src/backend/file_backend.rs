@@ -4,12 +4,12 @@ use fsb_model::observed::Direct;
 use rustix::fs::OFlags;
 
 use super::direct;
-use super::files::Setup;
+use super::files::SessionSetup;
 use super::session::{Backend, Capabilities, ProbeTarget, Session};
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// Opens a session whose files are opened with these flags.
-type OpenSession = fn(OFlags, &Setup) -> Result<Box<dyn Session>, EngineError>;
+type OpenSession = fn(OFlags, &SessionSetup) -> Result<Box<dyn Session>, EngineError>;
 
 /// A backend that opens files with flags of its own. Backends that differ in these flags alone are
 /// constants of it.
@@ -43,7 +43,7 @@ impl Backend for FileBackend {
         }
     }
 
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
         (self.session)(self.flags, setup)
     }
 }

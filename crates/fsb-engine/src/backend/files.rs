@@ -11,7 +11,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 /// The resources that a session reserves before the clock starts.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct SessionSetup {
     /// The maximum number of files open at once.
     pub files: usize,
     /// Whether files are opened before the clock starts and stay open. Their registration then
@@ -31,7 +31,7 @@ pub struct Directory(pub Option<OwnedFd>);
 
 /// A file that a session opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot(pub u32);
+pub struct FileSlot(pub u32);
 
 /// Flags of open(2). A backend adds flags of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,10 +114,10 @@ pub struct FlushRange {
     pub flags: u32,
 }
 
-impl Setup {
+impl SessionSetup {
     /// Returns a setup for one request at a time, on up to `files` files.
-    pub const fn plain(files: usize) -> Setup {
-        Setup {
+    pub const fn plain(files: usize) -> SessionSetup {
+        SessionSetup {
             files,
             held: false,
             depth: 1,
@@ -154,30 +154,30 @@ pub enum Purpose {
 
 /// The open files, by slot. Its size is fixed, so it never allocates.
 #[derive(Debug)]
-pub(super) struct Table<T>(Vec<Option<T>>);
+pub(super) struct SlotTable<T>(Vec<Option<T>>);
 
-impl<T> Table<T> {
-    pub(super) fn new(setup: &Setup) -> Table<T> {
-        Table((0..setup.files).map(|_| None).collect())
+impl<T> SlotTable<T> {
+    pub(super) fn new(setup: &SessionSetup) -> SlotTable<T> {
+        SlotTable((0..setup.files).map(|_| None).collect())
     }
 
     /// Returns an empty slot. Returns `MFILE` if there is none.
-    pub(super) fn free(&self) -> Result<Slot, Errno> {
+    pub(super) fn free(&self) -> Result<FileSlot, Errno> {
         let free = self
             .0
             .iter()
             .position(Option::is_none)
             .ok_or(Errno::MFILE)?;
-        Ok(Slot(free as u32))
+        Ok(FileSlot(free as u32))
     }
 
-    /// Fills a slot that was [free](Table::free).
-    pub(super) fn put(&mut self, slot: Slot, value: T) {
+    /// Fills a slot that was [free](SlotTable::free).
+    pub(super) fn put(&mut self, slot: FileSlot, value: T) {
         self.0[slot.0 as usize] = Some(value);
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: Slot) -> Result<&T, Errno> {
+    pub(super) fn get(&self, slot: FileSlot) -> Result<&T, Errno> {
         self.0
             .get(slot.0 as usize)
             .and_then(Option::as_ref)
@@ -185,7 +185,7 @@ impl<T> Table<T> {
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Result<&mut T, Errno> {
+    pub(super) fn get_mut(&mut self, slot: FileSlot) -> Result<&mut T, Errno> {
         self.0
             .get_mut(slot.0 as usize)
             .and_then(Option::as_mut)
@@ -193,7 +193,7 @@ impl<T> Table<T> {
     }
 
     /// Empties a slot and returns its content.
-    pub(super) fn take(&mut self, slot: Slot) -> Result<T, Errno> {
+    pub(super) fn take(&mut self, slot: FileSlot) -> Result<T, Errno> {
         self.0
             .get_mut(slot.0 as usize)
             .and_then(Option::take)

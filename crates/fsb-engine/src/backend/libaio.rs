@@ -11,12 +11,12 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::files::{self, Table};
+use super::files::{self, SlotTable};
 use super::{
-    Capabilities, Completion, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session,
-    Setup, Slot, Verb, direct,
+    Capabilities, Completion, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags,
+    Queued, Session, SessionSetup, Verb, direct,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 const DEPTH: u32 = 4096;
 
@@ -46,11 +46,11 @@ pub(crate) static LIBAIO_DIRECT: FileBackend = FileBackend {
 };
 
 /// Opens a session whose files are opened with `flags`.
-fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+fn open_session(flags: OFlags, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
     let depth = setup.depth.max(1) as usize;
     Ok(Box::new(AioSession {
         context: AioContext::new(depth)?,
-        files: Table::new(setup),
+        files: SlotTable::new(setup),
         flags,
         queued: Vec::with_capacity(depth),
         pointers: Vec::with_capacity(depth),
@@ -179,7 +179,7 @@ impl Drop for AioContext {
 struct AioSession {
     // Dropped first, because it waits for requests on the files.
     context: AioContext,
-    files: Table<OwnedFd>,
+    files: SlotTable<OwnedFd>,
     flags: OFlags,
     /// The requests that the kernel does not have yet, in their order.
     queued: Vec<ControlBlock>,
@@ -236,14 +236,14 @@ impl Session for AioSession {
         path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         self.files
             .put(slot, files::open(at, path, flags.with(self.flags))?);
         Ok(slot)
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         files::close(self.files.take(slot)?)
     }
 
@@ -287,11 +287,11 @@ impl Session for AioSession {
         }
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.get(slot).map(OwnedFd::as_fd)
     }
 }

@@ -9,12 +9,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::files::{self, Table};
+use super::files::{self, SlotTable};
 use super::{
-    Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup,
-    Slot, Verb, direct,
+    Capabilities, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags, Queued, Session,
+    SessionSetup, Verb, direct,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// Through the page cache. It cannot append: at the end of a file there is nothing to seek.
 pub(crate) static LSEEK: FileBackend = FileBackend {
@@ -42,16 +42,16 @@ pub(crate) static LSEEK_DIRECT: FileBackend = FileBackend {
 };
 
 /// Opens a session whose files are opened with `flags`.
-fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+fn open_session(flags: OFlags, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
     Ok(Box::new(LseekSession {
-        files: Table::new(setup),
+        files: SlotTable::new(setup),
         flags,
     }))
 }
 
 #[derive(Debug)]
 struct LseekSession {
-    files: Table<Positioned>,
+    files: SlotTable<Positioned>,
     flags: OFlags,
 }
 
@@ -70,7 +70,7 @@ impl Session for LseekSession {
         path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         let file = files::open(at, path, flags.with(self.flags))?;
         self.files.put(
@@ -83,7 +83,7 @@ impl Session for LseekSession {
         Ok(slot)
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         files::close(self.files.take(slot)?.file)
     }
 
@@ -103,11 +103,11 @@ impl Session for LseekSession {
         Ok(Queued::Done(moved))
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         files::flush(&self.files.get(slot)?.file, what)
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.get(slot).map(|open| open.file.as_fd())
     }
 }

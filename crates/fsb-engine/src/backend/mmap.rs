@@ -15,13 +15,13 @@ use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
-use super::files::{self, Table};
+use super::files::{self, SlotTable};
 use super::session::ProbeFile;
 use super::{
-    Backend, Capabilities, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued,
-    Session, Setup, Slot, Verb,
+    Backend, Capabilities, Direct, Directory, FileSlot, Flush, IoRequest, OpenFlags, ProbeTarget,
+    Queued, Session, SessionSetup, Verb,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::memory::PAGE;
 
 /// A backend of mapped files.
@@ -94,17 +94,17 @@ impl Backend for Mmap {
             })
     }
 
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
         install_handler();
         Ok(Box::new(MmapSession {
-            files: Table::new(setup),
+            files: SlotTable::new(setup),
             after_record: self.after_record,
         }))
     }
 }
 
 struct MmapSession {
-    files: Table<Mapped>,
+    files: SlotTable<Mapped>,
     after_record: Option<MsyncFlags>,
 }
 
@@ -115,7 +115,7 @@ impl Session for MmapSession {
         path: &CStr,
         flags: OpenFlags,
         size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         if flags.flags.contains(OFlags::APPEND) {
             return Err(Errno::OPNOTSUPP);
@@ -136,7 +136,7 @@ impl Session for MmapSession {
         Ok(slot)
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         self.files.take(slot)?.close()
     }
 
@@ -151,7 +151,7 @@ impl Session for MmapSession {
         Ok(Queued::Done(moved))
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         let mapping = self.files.get(slot)?;
         mapping.sync(0, mapping.mapping.len(), MsyncFlags::SYNC)?;
         if what == Flush::All {
@@ -161,7 +161,7 @@ impl Session for MmapSession {
         }
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.get(slot).map(|mapped| mapped.file.as_fd())
     }
 }

@@ -35,10 +35,12 @@ mod vectored;
 use fsb_model::nearest::unknown;
 use fsb_model::{Bytes, CacheState};
 
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::memory::PAGE;
 pub(crate) use file_backend::FileBackend;
-pub use files::{Directory, Flush, FlushRange, OpenFlags, Purpose, RangeLock, Setup, Slot};
+pub use files::{
+    Directory, FileSlot, Flush, FlushRange, OpenFlags, Purpose, RangeLock, SessionSetup,
+};
 pub use fsb_model::observed::Direct;
 pub use session::{Backend, Capabilities, ProbeTarget};
 pub use session::{Completion, IoRequest, Queued, Session, Verb};

@@ -11,10 +11,10 @@ use rustix::fs::{FallocateFlags, Gid, Mode, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::{
-    Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued, RangeLock,
-    Session, Setup, Slot,
+    Backend, Capabilities, Directory, FileSlot, Flush, IoRequest, Namespace, OpenFlags, Queued,
+    RangeLock, Session, SessionSetup,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The registry entry.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Backend for Null {
         &Null
     }
 
-    fn session(&self, _setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    fn session(&self, _setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
         Ok(Box::new(NullSession { next: 0 }))
     }
 }
@@ -61,12 +61,12 @@ impl Session for NullSession {
         _path: &CStr,
         _flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         self.next = self.next.wrapping_add(1);
-        Ok(Slot(self.next))
+        Ok(FileSlot(self.next))
     }
 
-    fn close(&mut self, _slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, _slot: FileSlot) -> Result<(), Errno> {
         Ok(())
     }
 
@@ -74,23 +74,23 @@ impl Session for NullSession {
         Ok(Queued::Done(request.length))
     }
 
-    fn flush(&mut self, _slot: Slot, _what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, _slot: FileSlot, _what: Flush) -> Result<(), Errno> {
         Ok(())
     }
 
     /// All that would need one is below.
-    fn descriptor(&self, _slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, _slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         Err(Errno::BADF)
     }
 
-    fn adopt(&mut self, _file: OwnedFd, _flags: OpenFlags) -> Result<Slot, Errno> {
+    fn adopt(&mut self, _file: OwnedFd, _flags: OpenFlags) -> Result<FileSlot, Errno> {
         self.next = self.next.wrapping_add(1);
-        Ok(Slot(self.next))
+        Ok(FileSlot(self.next))
     }
 
     fn read_at(
         &mut self,
-        _slot: Slot,
+        _slot: FileSlot,
         memory: &mut [u8],
         offset: u64,
         size: u64,
@@ -98,25 +98,25 @@ impl Session for NullSession {
         Ok((memory.len() as u64).min(size.saturating_sub(offset)) as usize)
     }
 
-    fn write_at(&mut self, _slot: Slot, bytes: &[u8], _offset: u64) -> Result<usize, Errno> {
+    fn write_at(&mut self, _slot: FileSlot, bytes: &[u8], _offset: u64) -> Result<usize, Errno> {
         Ok(bytes.len())
     }
 
-    fn read(&mut self, _slot: Slot, memory: &mut [u8]) -> Result<usize, Errno> {
+    fn read(&mut self, _slot: FileSlot, memory: &mut [u8]) -> Result<usize, Errno> {
         Ok(memory.len())
     }
 
-    fn write(&mut self, _slot: Slot, bytes: &[u8]) -> Result<usize, Errno> {
+    fn write(&mut self, _slot: FileSlot, bytes: &[u8]) -> Result<usize, Errno> {
         Ok(bytes.len())
     }
 
-    fn seek_to_end(&mut self, _slot: Slot, size: u64) -> Result<u64, Errno> {
+    fn seek_to_end(&mut self, _slot: FileSlot, size: u64) -> Result<u64, Errno> {
         Ok(size)
     }
 
     fn read_to_end(
         &mut self,
-        _slot: Slot,
+        _slot: FileSlot,
         _memory: &mut [u8],
         size: u64,
         _visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
@@ -124,17 +124,17 @@ impl Session for NullSession {
         Ok(size)
     }
 
-    fn rewind(&mut self, _slot: Slot) -> Result<(), Errno> {
+    fn rewind(&mut self, _slot: FileSlot) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn size(&mut self, _slot: Slot, size: u64) -> Result<u64, Errno> {
+    fn size(&mut self, _slot: FileSlot, size: u64) -> Result<u64, Errno> {
         Ok(size)
     }
 
     fn allocate(
         &mut self,
-        _slot: Slot,
+        _slot: FileSlot,
         _how: FallocateFlags,
         _offset: u64,
         _length: u64,
@@ -142,35 +142,35 @@ impl Session for NullSession {
         Ok(())
     }
 
-    fn truncate(&mut self, _slot: Slot, _size: u64) -> Result<(), Errno> {
+    fn truncate(&mut self, _slot: FileSlot, _size: u64) -> Result<(), Errno> {
         Ok(())
     }
 
     fn copy_range(
         &mut self,
-        _from: Slot,
+        _from: FileSlot,
         _offset: u64,
-        _to: Slot,
+        _to: FileSlot,
         length: usize,
     ) -> Result<usize, Errno> {
         Ok(length)
     }
 
-    fn share_blocks(&mut self, _from: Slot, _to: Slot) -> Result<(), Errno> {
+    fn share_blocks(&mut self, _from: FileSlot, _to: FileSlot) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn set_times(&mut self, _slot: Slot, _times: &Timestamps) -> Result<(), Errno> {
+    fn set_times(&mut self, _slot: FileSlot, _times: &Timestamps) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn set_mode(&mut self, _slot: Slot, _mode: Mode) -> Result<(), Errno> {
+    fn set_mode(&mut self, _slot: FileSlot, _mode: Mode) -> Result<(), Errno> {
         Ok(())
     }
 
     fn lock(
         &mut self,
-        _slot: Slot,
+        _slot: FileSlot,
         _lock: RangeLock,
         _offset: u64,
         _length: u64,

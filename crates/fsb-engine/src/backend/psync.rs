@@ -10,12 +10,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 
-use super::files::{self, Table};
+use super::files::{self, SlotTable};
 use super::{
-    Backend, Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session,
-    Setup, Slot, Verb, direct,
+    Backend, Capabilities, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags, Queued,
+    Session, SessionSetup, Verb, direct,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The usual one: through the page cache.
 pub(crate) static PSYNC: FileBackend = FileBackend {
@@ -60,16 +60,16 @@ pub(crate) static DSYNC: FileBackend = FileBackend {
 };
 
 /// Opens a session whose files are opened with `flags`.
-fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+fn open_session(flags: OFlags, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
     Ok(Box::new(PsyncSession {
-        files: Table::new(setup),
+        files: SlotTable::new(setup),
         flags,
     }))
 }
 
 #[derive(Debug)]
 struct PsyncSession {
-    files: Table<OwnedFd>,
+    files: SlotTable<OwnedFd>,
     flags: OFlags,
 }
 
@@ -80,20 +80,20 @@ impl Session for PsyncSession {
         path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         self.files
             .put(slot, files::open(at, path, flags.with(self.flags))?);
         Ok(slot)
     }
 
-    fn adopt(&mut self, file: OwnedFd, _flags: OpenFlags) -> Result<Slot, Errno> {
+    fn adopt(&mut self, file: OwnedFd, _flags: OpenFlags) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         self.files.put(slot, file);
         Ok(slot)
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         files::close(self.files.take(slot)?)
     }
 
@@ -109,11 +109,11 @@ impl Session for PsyncSession {
         Ok(Queued::Done(moved))
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.get(slot).map(OwnedFd::as_fd)
     }
 }
@@ -141,16 +141,16 @@ impl Backend for Psyncv {
         }
     }
 
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
         Ok(Box::new(PsyncvSession {
-            files: Table::new(setup),
+            files: SlotTable::new(setup),
         }))
     }
 }
 
 #[derive(Debug)]
 struct PsyncvSession {
-    files: Table<OwnedFd>,
+    files: SlotTable<OwnedFd>,
 }
 
 impl Session for PsyncvSession {
@@ -160,13 +160,13 @@ impl Session for PsyncvSession {
         path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         self.files.put(slot, files::open(at, path, flags)?);
         Ok(slot)
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         files::close(self.files.take(slot)?)
     }
 
@@ -199,11 +199,11 @@ impl Session for PsyncvSession {
         Ok(Queued::Done(moved))
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.get(slot).map(OwnedFd::as_fd)
     }
 }

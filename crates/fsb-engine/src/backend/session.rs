@@ -17,8 +17,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::files::{self, Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
-use crate::EngineError;
+use super::files::{self, Directory, FileSlot, Flush, OpenFlags, RangeLock, SessionSetup};
+use crate::error::EngineError;
 
 /// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +33,15 @@ pub enum Verb {
 #[derive(Debug, Clone, Copy)]
 pub struct IoRequest {
     /// The file.
-    pub slot: Slot,
+    pub slot: FileSlot,
     /// The direction.
     pub verb: Verb,
     /// The offset in the file. Ignored for files that are open for appending.
     pub offset: u64,
     pub memory: *mut u8,
     pub length: usize,
-    /// Returned with the completion. It is below [`Setup::depth`](super::Setup::depth), and no two
-    /// requests in flight share one.
+    /// Returned with the completion. It is below
+    /// [`SessionSetup::depth`](super::SessionSetup::depth), and no two requests in flight share one.
     pub tag: u32,
 }
 
@@ -82,10 +82,10 @@ pub trait Session {
         path: &CStr,
         flags: OpenFlags,
         size: u64,
-    ) -> Result<Slot, Errno>;
+    ) -> Result<FileSlot, Errno>;
 
     /// Closes the file and returns the kernel's result.
-    fn close(&mut self, slot: Slot) -> Result<(), Errno>;
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno>;
 
     /// Starts a transfer.
     ///
@@ -108,20 +108,20 @@ pub trait Session {
     }
 
     /// Returns when the file is on the device.
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno>;
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno>;
 
     /// Returns the descriptor of a file, for the calls below.
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno>;
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno>;
 
     /// Takes over an open file, at its start.
-    fn adopt(&mut self, _file: OwnedFd, _flags: OpenFlags) -> Result<Slot, Errno> {
+    fn adopt(&mut self, _file: OwnedFd, _flags: OpenFlags) -> Result<FileSlot, Errno> {
         Err(Errno::OPNOTSUPP)
     }
 
     /// Reads at an offset and returns the number of bytes. For sessions of depth 1.
     fn read_at(
         &mut self,
-        slot: Slot,
+        slot: FileSlot,
         memory: &mut [u8],
         offset: u64,
         _size: u64,
@@ -130,23 +130,23 @@ pub trait Session {
     }
 
     /// Writes at an offset and returns the number of bytes. For sessions of depth 1.
-    fn write_at(&mut self, slot: Slot, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+    fn write_at(&mut self, slot: FileSlot, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
         files::write_at(self.descriptor(slot)?, bytes, offset)
     }
 
     /// Reads at the file's own position and returns the number of bytes.
-    fn read(&mut self, slot: Slot, memory: &mut [u8]) -> Result<usize, Errno> {
+    fn read(&mut self, slot: FileSlot, memory: &mut [u8]) -> Result<usize, Errno> {
         files::read(self.descriptor(slot)?, memory)
     }
 
     /// Writes at the file's own position and returns the number of bytes.
-    fn write(&mut self, slot: Slot, bytes: &[u8]) -> Result<usize, Errno> {
+    fn write(&mut self, slot: FileSlot, bytes: &[u8]) -> Result<usize, Errno> {
         files::write(self.descriptor(slot)?, bytes)
     }
 
     /// Moves the file's own position to its end, where `size` bytes should be. Returns the new
     /// position.
-    fn seek_to_end(&mut self, slot: Slot, _size: u64) -> Result<u64, Errno> {
+    fn seek_to_end(&mut self, slot: FileSlot, _size: u64) -> Result<u64, Errno> {
         rustix::fs::seek(self.descriptor(slot)?, SeekFrom::End(0))
     }
 
@@ -154,7 +154,7 @@ pub trait Session {
     /// each piece and where it begins: how many bytes came.
     fn read_to_end(
         &mut self,
-        slot: Slot,
+        slot: FileSlot,
         memory: &mut [u8],
         _size: u64,
         visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
@@ -174,19 +174,19 @@ pub trait Session {
     }
 
     /// Sets the file's own position to its start.
-    fn rewind(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn rewind(&mut self, slot: FileSlot) -> Result<(), Errno> {
         rustix::fs::seek(self.descriptor(slot)?, SeekFrom::Start(0)).map(drop)
     }
 
     /// Returns the size of the file, which should be `size`.
-    fn size(&mut self, slot: Slot, _size: u64) -> Result<u64, Errno> {
+    fn size(&mut self, slot: FileSlot, _size: u64) -> Result<u64, Errno> {
         Ok(rustix::fs::fstat(self.descriptor(slot)?)?.st_size as u64)
     }
 
     /// Allocates, frees, zeroes or removes a range of a file's bytes: fallocate.
     fn allocate(
         &mut self,
-        slot: Slot,
+        slot: FileSlot,
         how: FallocateFlags,
         offset: u64,
         length: u64,
@@ -195,7 +195,7 @@ pub trait Session {
     }
 
     /// Sets the size of the file: ftruncate.
-    fn truncate(&mut self, slot: Slot, size: u64) -> Result<(), Errno> {
+    fn truncate(&mut self, slot: FileSlot, size: u64) -> Result<(), Errno> {
         files::truncate(self.descriptor(slot)?, size)
     }
 
@@ -203,31 +203,37 @@ pub trait Session {
     /// number of bytes.
     fn copy_range(
         &mut self,
-        from: Slot,
+        from: FileSlot,
         offset: u64,
-        to: Slot,
+        to: FileSlot,
         length: usize,
     ) -> Result<usize, Errno> {
         files::copy_range(self.descriptor(from)?, offset, self.descriptor(to)?, length)
     }
 
     /// Makes an empty file share all blocks of another one.
-    fn share_blocks(&mut self, from: Slot, to: Slot) -> Result<(), Errno> {
+    fn share_blocks(&mut self, from: FileSlot, to: FileSlot) -> Result<(), Errno> {
         rustix::fs::ioctl_ficlone(self.descriptor(to)?, self.descriptor(from)?)
     }
 
     /// Sets the times of the last access and change.
-    fn set_times(&mut self, slot: Slot, times: &Timestamps) -> Result<(), Errno> {
+    fn set_times(&mut self, slot: FileSlot, times: &Timestamps) -> Result<(), Errno> {
         rustix::fs::futimens(self.descriptor(slot)?, times)
     }
 
     /// Sets the file's permissions.
-    fn set_mode(&mut self, slot: Slot, mode: Mode) -> Result<(), Errno> {
+    fn set_mode(&mut self, slot: FileSlot, mode: Mode) -> Result<(), Errno> {
         rustix::fs::fchmod(self.descriptor(slot)?, mode)
     }
 
     /// Takes or releases an fcntl lock on a range of the file. A length of 0 means the whole file.
-    fn lock(&mut self, slot: Slot, lock: RangeLock, offset: u64, length: u64) -> Result<(), Errno> {
+    fn lock(
+        &mut self,
+        slot: FileSlot,
+        lock: RangeLock,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Errno> {
         files::lock(self.descriptor(slot)?, lock, offset, length)
     }
 }
@@ -319,7 +325,7 @@ pub trait Backend: Sync {
 
     /// Creates the session that one thread moves its data through. Called in that thread, before
     /// the clock starts.
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError>;
+    fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError>;
 }
 
 /// Calls on names, relative to an open directory. None of them may allocate, lock or log.

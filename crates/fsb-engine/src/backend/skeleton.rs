@@ -22,10 +22,10 @@ use rustix::io::Errno;
 
 use super::psync::PSYNC;
 use super::{
-    Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget,
-    Queued, Session, Setup, Slot, Verb,
+    Backend, Capabilities, Completion, Direct, Directory, FileSlot, Flush, IoRequest, OpenFlags,
+    ProbeTarget, Queued, Session, SessionSetup, Verb,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The registry entry: a constant without state. Per-thread state is in the session.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Backend for Skeleton {
         Ok(None)
     }
 
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
         let depth = setup.depth as usize;
         Ok(Box::new(SkeletonSession {
             files: PSYNC.session(setup)?,
@@ -94,11 +94,11 @@ impl Session for SkeletonSession {
         path: &CStr,
         flags: OpenFlags,
         size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         self.files.open(at, path, flags, size)
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         self.files.close(slot)
     }
 
@@ -139,11 +139,11 @@ impl Session for SkeletonSession {
         Ok(())
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         self.files.flush(slot, what)
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.descriptor(slot)
     }
 }

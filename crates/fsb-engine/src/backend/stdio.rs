@@ -11,12 +11,12 @@ use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::fs::{OFlags, Timestamps};
 use rustix::io::Errno;
 
-use super::files::{self, Table};
+use super::files::{self, SlotTable};
 use super::{
-    Backend, Capabilities, Directory, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot,
-    Verb,
+    Backend, Capabilities, Directory, FileSlot, Flush, IoRequest, OpenFlags, Queued, Session,
+    SessionSetup, Verb,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The registry entry.
 #[derive(Debug)]
@@ -52,15 +52,15 @@ impl Backend for Stdio {
         }
     }
 
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
         Ok(Box::new(StdioSession {
-            files: Table::new(setup),
+            files: SlotTable::new(setup),
         }))
     }
 }
 
 struct StdioSession {
-    files: Table<Positioned>,
+    files: SlotTable<Positioned>,
 }
 
 /// An open stream and its position.
@@ -72,7 +72,7 @@ struct Positioned {
 }
 
 impl StdioSession {
-    fn put(&mut self, slot: Slot, stream: Stream, appends: bool) -> Slot {
+    fn put(&mut self, slot: FileSlot, stream: Stream, appends: bool) -> FileSlot {
         let position = if appends { None } else { Some(0) };
         self.files.put(
             slot,
@@ -94,7 +94,7 @@ impl Session for StdioSession {
         path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         let appends = flags.flags.contains(OFlags::APPEND);
         let named = OPENED
@@ -107,7 +107,11 @@ impl Session for StdioSession {
         Ok(self.put(slot, stream, appends))
     }
 
-    fn adopt(&mut self, file: OwnedFd, OpenFlags { flags, .. }: OpenFlags) -> Result<Slot, Errno> {
+    fn adopt(
+        &mut self,
+        file: OwnedFd,
+        OpenFlags { flags, .. }: OpenFlags,
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         let appends = flags.contains(OFlags::APPEND);
         let mode = match flags & OFlags::RWMODE {
@@ -120,7 +124,7 @@ impl Session for StdioSession {
         Ok(self.put(slot, Stream::from_descriptor(file, mode)?, appends))
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         self.files.take(slot)?.stream.close()
     }
 
@@ -137,19 +141,19 @@ impl Session for StdioSession {
         .map(Queued::Done)
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         let file = self.files.get_mut(slot)?;
         file.flush()?;
         files::flush(file.stream.descriptor(), what)
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.get(slot).map(|file| file.stream.descriptor())
     }
 
     fn read_at(
         &mut self,
-        slot: Slot,
+        slot: FileSlot,
         memory: &mut [u8],
         offset: u64,
         _size: u64,
@@ -159,23 +163,23 @@ impl Session for StdioSession {
         file.read(memory)
     }
 
-    fn write_at(&mut self, slot: Slot, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+    fn write_at(&mut self, slot: FileSlot, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
         let file = self.files.get_mut(slot)?;
         file.seek(offset)?;
         file.write(bytes)
     }
 
     #[inline]
-    fn read(&mut self, slot: Slot, memory: &mut [u8]) -> Result<usize, Errno> {
+    fn read(&mut self, slot: FileSlot, memory: &mut [u8]) -> Result<usize, Errno> {
         self.files.get_mut(slot)?.read(memory)
     }
 
     #[inline]
-    fn write(&mut self, slot: Slot, bytes: &[u8]) -> Result<usize, Errno> {
+    fn write(&mut self, slot: FileSlot, bytes: &[u8]) -> Result<usize, Errno> {
         self.files.get_mut(slot)?.write(bytes)
     }
 
-    fn seek_to_end(&mut self, slot: Slot, _size: u64) -> Result<u64, Errno> {
+    fn seek_to_end(&mut self, slot: FileSlot, _size: u64) -> Result<u64, Errno> {
         let file = self.files.get_mut(slot)?;
         let end = file.stream.seek(0, libc::SEEK_END)?;
         file.position = (!file.appends).then_some(end);
@@ -183,20 +187,20 @@ impl Session for StdioSession {
     }
 
     /// Flushes first. Otherwise a later write of the buffer would change the time again.
-    fn set_times(&mut self, slot: Slot, times: &Timestamps) -> Result<(), Errno> {
+    fn set_times(&mut self, slot: FileSlot, times: &Timestamps) -> Result<(), Errno> {
         let file = self.files.get_mut(slot)?;
         file.flush()?;
         rustix::fs::futimens(file.stream.descriptor(), times)
     }
 
     /// Flushes first. Otherwise a later write of the buffer would make the file longer again.
-    fn truncate(&mut self, slot: Slot, size: u64) -> Result<(), Errno> {
+    fn truncate(&mut self, slot: FileSlot, size: u64) -> Result<(), Errno> {
         let file = self.files.get_mut(slot)?;
         file.flush()?;
         files::truncate(file.stream.descriptor(), size)
     }
 
-    fn rewind(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn rewind(&mut self, slot: FileSlot) -> Result<(), Errno> {
         self.files.get_mut(slot)?.seek(0)
     }
 }

@@ -14,12 +14,12 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::files::{self, Table};
+use super::files::{self, SlotTable};
 use super::{
-    Capabilities, Completion, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session,
-    Setup, Slot, Verb, direct,
+    Capabilities, Completion, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags,
+    Queued, Session, SessionSetup, Verb, direct,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 const DEPTH: u32 = 4096;
 
@@ -49,10 +49,10 @@ pub(crate) static URING_DIRECT: FileBackend = FileBackend {
 };
 
 /// Opens a session whose files are opened with `flags`.
-fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+fn open_session(flags: OFlags, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
     let ring = Ring::new(setup.depth)?;
     let mut session = UringSession {
-        files: Table::new(setup),
+        files: SlotTable::new(setup),
         flags,
         registers: setup.held,
         memory: Vec::with_capacity(setup.memory.len()),
@@ -209,7 +209,7 @@ impl Drop for Ring {
 struct UringSession {
     // First, for it is dropped first: what the kernel still holds of files and memory goes with it.
     ring: Ring,
-    files: Table<OwnedFd>,
+    files: SlotTable<OwnedFd>,
     flags: OFlags,
     /// Files are registered under their slots.
     registers: bool,
@@ -222,7 +222,7 @@ const LARGEST_PIECE: usize = 1 << 30;
 
 impl UringSession {
     /// Pins the memory. Pieces that are too large for it are used as they are.
-    fn register_memory(&mut self, setup: &Setup) -> Result<(), EngineError> {
+    fn register_memory(&mut self, setup: &SessionSetup) -> Result<(), EngineError> {
         let pieces = setup
             .memory
             .iter()
@@ -271,7 +271,7 @@ impl UringSession {
     }
 
     /// Puts a descriptor, or -1 for none, into a slot of the kernel's table.
-    fn register(&mut self, slot: Slot, file: i32) -> Result<(), Errno> {
+    fn register(&mut self, slot: FileSlot, file: i32) -> Result<(), Errno> {
         if !self.registers {
             return Ok(());
         }
@@ -324,7 +324,7 @@ impl Session for UringSession {
         path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         let file = files::open(at, path, flags.with(self.flags))?;
         self.register(slot, file.as_raw_fd())?;
@@ -332,7 +332,7 @@ impl Session for UringSession {
         Ok(slot)
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         let file = self.files.take(slot)?;
         self.register(slot, -1)?;
         files::close(file)
@@ -360,11 +360,11 @@ impl Session for UringSession {
         Ok(())
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.get(slot).map(OwnedFd::as_fd)
     }
 }

@@ -8,12 +8,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 
-use super::files::{self, Table};
+use super::files::{self, SlotTable};
 use super::{
-    Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup,
-    Slot, Verb, direct,
+    Capabilities, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags, Queued, Session,
+    SessionSetup, Verb, direct,
 };
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// Through the page cache.
 pub(crate) static PREADV2: FileBackend = FileBackend {
@@ -48,11 +48,11 @@ pub(crate) static PREADV2_HIPRI: FileBackend = FileBackend {
 /// Opens a session whose files are opened with `flags`, and whose calls have the flags `call`.
 fn open_session(
     flags: OFlags,
-    setup: &Setup,
+    setup: &SessionSetup,
     call: ReadWriteFlags,
 ) -> Result<Box<dyn Session>, EngineError> {
     Ok(Box::new(VectoredSession {
-        files: Table::new(setup),
+        files: SlotTable::new(setup),
         flags,
         call,
     }))
@@ -60,7 +60,7 @@ fn open_session(
 
 #[derive(Debug)]
 struct VectoredSession {
-    files: Table<OwnedFd>,
+    files: SlotTable<OwnedFd>,
     flags: OFlags,
     call: ReadWriteFlags,
 }
@@ -72,14 +72,14 @@ impl Session for VectoredSession {
         path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         let slot = self.files.free()?;
         self.files
             .put(slot, files::open(at, path, flags.with(self.flags))?);
         Ok(slot)
     }
 
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, slot: FileSlot) -> Result<(), Errno> {
         files::close(self.files.take(slot)?)
     }
 
@@ -104,11 +104,11 @@ impl Session for VectoredSession {
         Ok(Queued::Done(moved))
     }
 
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
     }
 
-    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         self.files.get(slot).map(OwnedFd::as_fd)
     }
 }

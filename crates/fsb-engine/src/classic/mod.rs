@@ -32,9 +32,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::EngineError;
 use crate::backend::direct;
 use crate::clock::Clock;
+use crate::error::EngineError;
 use crate::hash::Permutation;
 use crate::memory::{Memory, SharedMemory};
 use crate::processes::Children;
@@ -309,11 +309,12 @@ impl Usage {
             );
             usage
         };
-        let of =
-            |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        fn nanoseconds(time: libc::timeval) -> u64 {
+            time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+        }
         Usage {
-            user: of(usage.ru_utime),
-            system: of(usage.ru_stime),
+            user: nanoseconds(usage.ru_utime),
+            system: nanoseconds(usage.ru_stime),
         }
     }
 
@@ -526,7 +527,8 @@ fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
-            let number = crate::mix(Clock::Monotonic.now() ^ (u64::from(std::process::id()) << 32));
+            let number =
+                crate::hash::mix(Clock::Monotonic.now() ^ (u64::from(std::process::id()) << 32));
             let name = directory.join(format!(".fsb-direct-{number:016x}"));
             let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode);
             // Some file systems make the file before they refuse the flag. An older file belongs to
@@ -575,14 +577,13 @@ fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, Ph
     thread::scope(|scope| {
         let run = |phase| {
             let group = &group;
-            let work = move || -> Ended {
-                (
-                    perform_with(phase, interrupted, group, true),
-                    Instant::now(),
-                )
-            };
             thread::Builder::new()
-                .spawn_scoped(scope, work)
+                .spawn_scoped(scope, move || -> Ended {
+                    (
+                        perform_with(phase, interrupted, group, true),
+                        Instant::now(),
+                    )
+                })
                 .inspect_err(|_| group.start.answer(false))
         };
         let members: Vec<_> = phases.iter().map(run).collect();
@@ -644,8 +645,9 @@ fn processes(
     program: &Path,
     interrupted: &AtomicBool,
 ) -> Result<GroupResult, PhaseError> {
-    let refused =
-        |error: io::Error| EngineError::io("share memory with", "the test's processes", &error);
+    fn refused(error: io::Error) -> EngineError {
+        EngineError::io("share memory with", "the test's processes", &error)
+    }
     let memory = rustix::fs::memfd_create("fsb-start", MemfdFlags::CLOEXEC)
         .map_err(|errno| refused(errno.into()))?;
     let memory = File::from(memory);

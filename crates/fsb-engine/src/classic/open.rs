@@ -20,11 +20,11 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
 use super::phase::{Corruption, IoMethod, Msync, Operation, Phase, PhaseError, RecordContent};
-use crate::EngineError;
 use crate::backend::aio::ControlBlock;
 use crate::backend::mmap::{self, Mapping};
 use crate::backend::stdio::Stream;
 use crate::backend::{RangeLock, Verb, files as calls};
+use crate::error::EngineError;
 use crate::memory::Memory;
 
 /// Opens the file of a phase. `together` is whether it is one of several that run at once.
@@ -616,7 +616,9 @@ pub enum Existing {
 /// the link. The directory of the file does not exist. The message names the path.
 pub fn examine(path: &Path) -> Result<Existing, EngineError> {
     let shown = path.display();
-    let refused = |message: String| EngineError::new(message);
+    fn refused(message: String) -> EngineError {
+        EngineError::new(message)
+    }
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => match std::fs::read_link(path) {
             Err(_) => Ok(Existing::File(metadata.len())),
@@ -725,7 +727,9 @@ fn empty(path: &Path) -> Result<(), EngineError> {
 /// Opens a file for a phase, with IOzone's flags. `together` is whether the phase is one of several
 /// that run at once: those create the file when they open it.
 pub(super) fn open_for(phase: &Phase, together: bool) -> Result<OwnedFd, EngineError> {
-    let sync = |flag: bool, flags: OFlags| if flag { flags } else { OFlags::empty() };
+    fn sync(flag: bool, flags: OFlags) -> OFlags {
+        if flag { flags } else { OFlags::empty() }
+    }
     let written = OFlags::RDWR
         | sync(phase.sync, OFlags::SYNC)
         | sync(phase.data_sync, fsb_sys::open_flags::DSYNC);

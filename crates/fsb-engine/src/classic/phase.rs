@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::hash::mix;
 use crate::memory::PAGE;
 

@@ -28,17 +28,17 @@ use super::label;
 use super::measure::check_operations;
 use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
-use crate::backend::{Backend, Directory, OpenFlags, Session, Setup};
+use crate::backend::{Backend, Directory, OpenFlags, Session, SessionSetup};
 use crate::clock::OperationKind;
 use crate::data::Data;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, BLOCK};
 use crate::hash::{Stream, hash, mix};
 use crate::memory::Memory;
 use crate::profile::{Profile, Renewal};
-use crate::task::{Context, Gate, Measurement, Preparing, Ready};
+use crate::task::{Context, Gate, Measurement, Preparing, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing};
 
 /// The name of the operation: one file.
 const OPERATION: &str = "aged_read";
@@ -594,7 +594,7 @@ impl ThreadJob for AgedThread<'_> {
             .min(*block_size) as usize;
         let real = self.backend.capabilities().real;
         Ok(ThreadState {
-            session: self.backend.session(&Setup::plain(1))?,
+            session: self.backend.session(&SessionSetup::plain(1))?,
             names: history
                 .files
                 .iter()

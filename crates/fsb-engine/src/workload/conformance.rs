@@ -8,8 +8,9 @@ use fsb_model::{CacheState, Params, WorkloadSpec};
 use super::parameter::{Needs, Parameter, ParameterDefault, ParameterKind};
 use super::testing::{Open, Pairs, SIZING, task, with};
 use super::*;
+use crate::error::EngineError;
 use crate::task::{ClockSpec, Gate, Measurement, Ready, Step, StepReport, Task, Units};
-use crate::{EngineError, backend, latency, worker};
+use crate::{backend, latency, worker};
 
 /// Runs all three steps. Returns the measurement, and the state that the measure step reported
 /// before it.
@@ -689,12 +690,14 @@ fn renames_go_there_and_back() {
 #[test]
 fn units_begin_in_the_state_that_the_workload_defines() {
     let (mut with_units, mut only_warmed) = (0, Vec::new());
-    let of_workload = |workload: &&'static dyn Workload| {
-        let mut cold = workload.example();
-        cold.insert("cache".to_owned(), "cold".into());
-        [workload.example(), cold].map(|params| (*workload, params))
-    };
-    for (workload, params) in REGISTRY.iter().flat_map(of_workload) {
+    for (workload, params) in REGISTRY
+        .iter()
+        .flat_map(|workload: &&'static dyn Workload| {
+            let mut cold = workload.example();
+            cold.insert("cache".to_owned(), "cold".into());
+            [workload.example(), cold].map(|params| (*workload, params))
+        })
+    {
         // Not everything can begin cold.
         let Ok(job) = workload.parse(&params, &SIZING) else {
             continue;
@@ -1187,7 +1190,7 @@ fn labels_say_what_makes_a_cell_another_one() {
 fn profiles_tell_the_runner_what_to_restore_and_how_long_to_measure() {
     use crate::Renewal::{Inside, Never, Recreate, Remount};
     // Renewal, repeats in place, reaches the device.
-    let cases: &[(&str, Pairs<'_>, (crate::Renewal, bool, bool))] = &[
+    let cases: &[(&str, Pairs<'_>, (crate::profile::Renewal, bool, bool))] = &[
         (
             "write",
             &[("durability", "end".into())],

@@ -6,8 +6,8 @@ use fsb_model::{Access, Durability};
 use super::measure::{ItemThreads, Subject, measure_set};
 use super::params;
 use super::spec::{Change, Records, Rules, SimpleWorkload, Spec};
-use crate::EngineError;
 use crate::backend::{Flush, Purpose, Verb};
+use crate::error::EngineError;
 use crate::fileset::{Content, Interest};
 use crate::io_loop::IoLoop;
 use crate::profile::Profile;
@@ -40,13 +40,12 @@ pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
     },
     measure: |spec, profile, context, gate| {
         let set = spec.open_set(context)?;
-        let act = |io: &mut IoLoop<'_>, file| create(spec, io, file);
         let threads = ItemThreads {
             spec,
             set: &set,
             context,
             purpose: Purpose::Create,
-            act,
+            act: |io: &mut IoLoop<'_>, file| create(spec, io, file),
         };
         let verb = (spec.layout.file_size > 0).then_some(Verb::Write);
         let subject = Subject {

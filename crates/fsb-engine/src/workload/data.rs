@@ -6,9 +6,9 @@ use fsb_model::Params;
 use super::job::{Job, WorkUnit, Workload};
 use crate::backend::Backend;
 use crate::data::Mixture;
+use crate::error::{EngineError, ParamError};
 use crate::profile::Profile;
-use crate::task::{Context, Gate, Measurement};
-use crate::{EngineError, ParamError, Sizing};
+use crate::task::{Context, Gate, Measurement, Sizing};
 
 const KEY: &str = "data";
 

@@ -14,12 +14,12 @@ use super::measure::{ItemThreads, Subject, measure_set};
 use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
 use super::spec::{Records, Rules, Spec};
-use crate::backend::{self, Backend, OpenFlags, Purpose, Setup, Verb};
+use crate::backend::{self, Backend, OpenFlags, Purpose, SessionSetup, Verb};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{IoLoop, OpenFileSet};
 use crate::profile::Profile;
-use crate::task::{Context, Gate, Measurement};
-use crate::{EngineError, ParamError, Sizing};
+use crate::task::{Context, Gate, Measurement, Sizing};
 
 /// Backends whose sessions make the call on the file itself; the default first.
 const BACKENDS: &[&str] = &["psync", "direct", "osync", "dsync"];
@@ -156,7 +156,7 @@ impl FallocateJob {
         let backend = backend::plain(context.backend(self.spec.backend));
         let (path, size) = (context.set(), self.spec.block_size);
         let root = fileset::open(&path)?;
-        let mut session = backend.session(&Setup::plain(1))?;
+        let mut session = backend.session(&SessionSetup::plain(1))?;
         let refused = |call, errno| EngineError::call(call, path.join("probe"), errno);
         let file = session.open(&root, c"probe", OpenFlags::WRITE.creating(0o644), 2 * size);
         let file = file.map_err(|errno| refused("create", errno))?;
@@ -194,7 +194,7 @@ impl FallocateJob {
 
     /// Checks the sizes of all files, so that a call that reports success has had its effect.
     fn check(&self, set: &OpenFileSet) -> Result<(), EngineError> {
-        let mut session = backend::plain(set.backend).session(&Setup::plain(1))?;
+        let mut session = backend::plain(set.backend).session(&SessionSetup::plain(1))?;
         for file in 0..set.layout.files {
             let expected = self.size_after();
             let slot = session.open(&set.root, set.names.path(file), OpenFlags::READ, expected);
@@ -261,13 +261,12 @@ impl Job for FallocateJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let set = self.spec.open_set(context)?;
         let (mode, at_start) = (self.mode.flags(), self.mode == Mode::Collapse);
-        let act = |io: &mut IoLoop<'_>, item| io.allocate(item, mode, at_start).map(|()| 0);
         let threads = ItemThreads {
             spec: &self.spec,
             set: &set,
             context,
             purpose: Purpose::Write,
-            act,
+            act: |io: &mut IoLoop<'_>, item| io.allocate(item, mode, at_start).map(|()| 0),
         };
         let subject = Subject {
             interest: Interest::Names,

@@ -4,9 +4,9 @@ use fsb_model::Params;
 
 use super::parameter::Parameter;
 use crate::backend::Backend;
+use crate::error::{EngineError, ParamError};
 use crate::profile::Profile;
-use crate::task::{Context, Gate, Measurement};
-use crate::{EngineError, ParamError, Sizing};
+use crate::task::{Context, Gate, Measurement, Sizing};
 
 /// A member of the registry.
 pub trait Workload: Sync {

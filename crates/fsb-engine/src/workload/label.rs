@@ -41,13 +41,13 @@ pub(super) fn verified(verify: bool) -> &'static str {
 /// Returns the end of a label with the numbers of workers above 1, such as `, 2 threads, 3
 /// processes`.
 pub(super) fn workers(threads: u32, processes: u32) -> String {
-    let several = |count: u32, what: &str| {
+    fn several(count: u32, what: &str) -> String {
         if count > 1 {
             format!(", {count} {what}")
         } else {
             String::new()
         }
-    };
+    }
     several(threads, "threads") + &several(processes, "processes")
 }
 

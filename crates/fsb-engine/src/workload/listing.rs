@@ -14,9 +14,9 @@ use super::measure::{Subject, measure_set};
 use super::names::{open_directory, refused};
 use super::params;
 use super::spec::{Change, Rules, SimpleWorkload, Spec};
-use crate::EngineError;
 use crate::backend::Directory;
 use crate::clock::OperationKind;
+use crate::error::EngineError;
 use crate::fileset::{Content, Layout};
 use crate::io_loop::OpenFileSet;
 use crate::order::{self, Visits};
@@ -192,12 +192,12 @@ impl ListThreads<'_> {
         let ThreadState {
             entries, buffer, ..
         } = state;
-        let mut visit = |name: &CStr| visit(name, entries);
-        let listed =
-            self.set
-                .backend
-                .namespace()
-                .list(handle, buffer, files.end - files.start, &mut visit);
+        let listed = self.set.backend.namespace().list(
+            handle,
+            buffer,
+            files.end - files.start,
+            &mut |name: &CStr| visit(name, entries),
+        );
         listed.map_err(|errno| refused(self.set, &self.set.names, "list", directory, errno))
     }
 

@@ -13,16 +13,16 @@ use super::measure::{Subject, measure_set};
 use super::parameter::{self, Needs, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use super::spec::NAMES_BACKENDS;
-use crate::backend::{Backend, OpenFlags, Session, Setup};
+use crate::backend::{Backend, OpenFlags, Session, SessionSetup};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Layout};
 use crate::io_loop::OpenFileSet;
 use crate::order::{self, Share, Visits};
 use crate::profile::{Profile, Renewal};
-use crate::task::{Context, Gate, Measurement, Preparing};
+use crate::task::{Context, Gate, Measurement, Preparing, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
-use crate::{EngineError, ParamError, Sizing};
 
 const NAME: &str = "lookup";
 /// The maximum number of files of a tree.
@@ -404,7 +404,7 @@ struct LookupThreads<'a> {
 
 impl LookupThreads<'_> {
     fn session(&self) -> Result<Box<dyn Session>, EngineError> {
-        self.set.backend.session(&Setup::plain(1))
+        self.set.backend.session(&SessionSetup::plain(1))
     }
 
     #[inline]

@@ -19,13 +19,13 @@ use super::params::{self, Reader};
 use crate::backend::{Backend, CALLS};
 use crate::clock::OperationKind;
 use crate::data::{Data, DataSource};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Layout, MOST_DIRECTORIES, MOST_FILES};
 use crate::io_loop::OpenFileSet;
 use crate::profile::{Profile, Renewal};
-use crate::task::{Context, Gate, Measurement, Preparing};
+use crate::task::{Context, Gate, Measurement, Preparing, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
-use crate::{EngineError, ParamError, Sizing};
 
 /// Checks the unmounted file system with its own program.
 pub(super) static FSCK: MaintenanceWorkload = MaintenanceWorkload {

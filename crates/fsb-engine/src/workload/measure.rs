@@ -7,14 +7,15 @@ use rustix::fs::OFlags;
 use super::spec::Spec;
 use crate::backend::{Backend, Capabilities, Direct, ProbeTarget, Purpose, Verb};
 use crate::clock::OperationKind;
+use crate::error::EngineError;
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{IoLoop, IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
+use crate::processes;
 use crate::profile::Profile;
 use crate::task::{Context, Gate, Measurement, Preparing, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, processes};
 
 impl Spec {
     fn backend_for(&self, context: &Context) -> &'static dyn Backend {

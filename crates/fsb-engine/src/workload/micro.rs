@@ -23,15 +23,15 @@ use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{ByteRange, Files, IoLoop, IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::RoundBarrier;
-use crate::task::{Context, Gate, Measurement};
+use crate::task::{Context, Gate, Measurement, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
-use crate::{EngineError, ParamError, Sizing};
 
 /// The timed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -400,15 +400,19 @@ struct Cycle {
 /// Returns the cycles, each the sum of those of all threads.
 fn all_cycles(threads: &[Vec<Cycle>]) -> Vec<Cycle> {
     let count = threads.iter().map(Vec::len).min().unwrap_or(0);
-    let together = |a: Cycle, b: Cycle| Cycle {
-        timed_ns: a.timed_ns + b.timed_ns,
-        span_ns: [
-            a.span_ns[0].min(b.span_ns[0]),
-            a.span_ns[1].max(b.span_ns[1]),
-        ],
-    };
     (0..count)
-        .filter_map(|cycle| threads.iter().map(|thread| thread[cycle]).reduce(together))
+        .filter_map(|cycle| {
+            threads
+                .iter()
+                .map(|thread| thread[cycle])
+                .reduce(|a: Cycle, b: Cycle| Cycle {
+                    timed_ns: a.timed_ns + b.timed_ns,
+                    span_ns: [
+                        a.span_ns[0].min(b.span_ns[0]),
+                        a.span_ns[1].max(b.span_ns[1]),
+                    ],
+                })
+        })
         .collect()
 }
 

@@ -43,7 +43,8 @@ pub use job::{Job, WorkUnit, Workload};
 use fsb_model::WorkloadSpec;
 use fsb_model::nearest::unknown;
 
-use crate::{ParamError, Sizing};
+use crate::error::ParamError;
+use crate::task::Sizing;
 
 /// All workloads.
 pub static REGISTRY: &[&dyn Workload] = &[

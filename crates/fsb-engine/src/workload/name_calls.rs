@@ -10,9 +10,9 @@ use rustix::io::Errno;
 use super::names::{self, Changes, NameCall, Turn};
 use super::params;
 use super::spec::{Change, Items, NAMES_BACKENDS, Rules, SimpleWorkload, Spec};
-use crate::EngineError;
 use crate::backend::{Flush, OpenFlags};
 use crate::clock::OperationKind;
+use crate::error::EngineError;
 use crate::fileset::{self, Content, LINK_TARGET, Names, WholePaths};
 use crate::profile::{Profile, Renewal};
 use crate::task::{Context, Gate, Measurement};
@@ -37,7 +37,9 @@ pub(super) static STAT: SimpleWorkload = SimpleWorkload {
     change: Change::Nothing,
     profile: |spec| spec.profile("stat", spec.files_label("stat")),
     measure: |spec, profile, context, gate| {
-        let act = |turn: &mut Turn<'_>| turn.calls().stat(turn.root(), turn.path());
+        fn act(turn: &mut Turn<'_>) -> Result<(), Errno> {
+            turn.calls().stat(turn.root(), turn.path())
+        }
         let call = NameCall::new("stat", OperationKind::Stat, Changes::Nothing, &act);
         names::measure(spec, call, profile, context, gate)
     },
@@ -189,7 +191,9 @@ pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
             .consuming()
     },
     measure: |spec, profile, context, gate| {
-        let act = |turn: &mut Turn<'_>| turn.calls().unlink(turn.root(), turn.path());
+        fn act(turn: &mut Turn<'_>) -> Result<(), Errno> {
+            turn.calls().unlink(turn.root(), turn.path())
+        }
         let call = NameCall::new("delete", OperationKind::Delete, Changes::Directory, &act);
         names::measure(spec, call, profile, context, gate)
     },
@@ -238,7 +242,9 @@ pub(super) static RMDIR: SimpleWorkload = SimpleWorkload {
     content: Content::Subdirectories,
     profile: |spec| spec.profile("rmdir", spec.files_label("rmdir")).consuming(),
     measure: |spec, profile, context, gate| {
-        let act = |turn: &mut Turn<'_>| turn.calls().remove_directory(turn.root(), turn.path());
+        fn act(turn: &mut Turn<'_>) -> Result<(), Errno> {
+            turn.calls().remove_directory(turn.root(), turn.path())
+        }
         let call = NameCall::new(
             "remove directory",
             OperationKind::Delete,
@@ -304,10 +310,10 @@ pub(super) static SYMLINK: SimpleWorkload = SimpleWorkload {
             .consuming()
     },
     measure: |spec, profile, context, gate| {
-        let act = |turn: &mut Turn<'_>| {
+        fn act(turn: &mut Turn<'_>) -> Result<(), Errno> {
             turn.calls()
                 .symbolic_link(turn.root(), LINK_TARGET, turn.path())
-        };
+        }
         let call = NameCall::new(
             "make symbolic link",
             OperationKind::Create,

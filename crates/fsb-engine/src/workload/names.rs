@@ -6,9 +6,9 @@ use rustix::io::Errno;
 
 use super::measure::{Subject, measure_set};
 use super::spec::Spec;
-use crate::EngineError;
-use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, Setup};
+use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, SessionSetup};
 use crate::clock::OperationKind;
+use crate::error::EngineError;
 use crate::fileset::Names;
 use crate::io_loop::OpenFileSet;
 use crate::order::Visits;
@@ -206,7 +206,7 @@ impl ThreadJob for NameThreads<'_> {
 
 impl NameThreads<'_> {
     fn session(&self) -> Result<Box<dyn Session>, EngineError> {
-        backend::plain(self.set.backend).session(&Setup::plain(2))
+        backend::plain(self.set.backend).session(&SessionSetup::plain(2))
     }
 
     #[inline]
@@ -315,7 +315,7 @@ pub(super) fn refused(
 mod tests {
     use std::path::Path;
 
-    use crate::EngineError;
+    use crate::error::EngineError;
     use crate::task::{Measurement, Step, Task};
     use crate::worker::perform;
     use crate::workload::testing::{Open, Pairs, task, with};

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::parameter::{Needs, Parameter, ParameterDefault, ParameterKind};
 use crate::backend::{self, Backend};
-use crate::{ParamError, Sizing};
+use crate::error::ParamError;
+use crate::task::Sizing;
 
 /// Reads parameters one by one. Defaults and ranges are those of the table.
 pub(crate) struct Reader<'p> {
@@ -424,7 +425,9 @@ fn whole(value: &Value) -> Option<u64> {
 
 /// Parses a fraction: `0.5`, `1/2` or `50%`. Returns `None` for other text.
 fn fraction(text: &str) -> Option<f64> {
-    let number = |text: &str| text.trim().parse::<f64>().ok();
+    fn number(text: &str) -> Option<f64> {
+        text.trim().parse::<f64>().ok()
+    }
     match (text.split_once('/'), text.trim().strip_suffix('%')) {
         (Some((above, below)), _) => Some(number(above)? / number(below)?),
         (None, Some(percent)) => Some(number(percent)? / 100.0),

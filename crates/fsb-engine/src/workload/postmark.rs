@@ -32,15 +32,16 @@ use super::parameter::{self, Parameter, ParameterDefault, ParameterGroup, Parame
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Directory};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, BLOCK, NOTE};
 use crate::hash::{Stream, hash};
 use crate::postmark::{FileContent, FileOps, FileOpsOptions, PoolNames};
 use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
-use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, latency, processes};
+use crate::{latency, processes};
 
 /// The operation that is counted.
 const TRANSACTION: &str = "transaction";
@@ -72,7 +73,7 @@ impl Workload for Postmark {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(PostmarkJob(Options::parse(
+        Ok(Box::new(PostmarkJob(PostmarkOptions::parse(
             self.name(),
             params,
             sizing,
@@ -80,7 +81,7 @@ impl Workload for Postmark {
     }
 }
 
-struct PostmarkJob(Options);
+struct PostmarkJob(PostmarkOptions);
 
 impl PostmarkJob {
     /// Checks that no deleted file is left: the directories are as they were before.
@@ -90,7 +91,8 @@ impl PostmarkJob {
         } else {
             0
         };
-        for location in (0..self.0.workers()).map(|rank| Options::directory(context, rank)) {
+        for location in (0..self.0.workers()).map(|rank| PostmarkOptions::directory(context, rank))
+        {
             let inner = (0..subdirectories).map(|number| (location.join(format!("s{number}")), 0));
             for (directory, expected) in inner.chain([(location.clone(), subdirectories as usize)])
             {
@@ -115,7 +117,7 @@ impl PostmarkJob {
 
 impl Job for PostmarkJob {
     fn profile(&self) -> Profile {
-        let Options {
+        let PostmarkOptions {
             shape,
             durability,
             buffering,
@@ -163,7 +165,7 @@ impl Job for PostmarkJob {
         let set = context.set();
         fileset::make_anew(&set)?;
         for rank in 0..self.0.workers() {
-            fileset::make_directory(&Options::directory(context, rank))?;
+            fileset::make_directory(&PostmarkOptions::directory(context, rank))?;
             self.0.names(context, rank).make_directories()?;
         }
         fileset::sync(&set)
@@ -216,7 +218,7 @@ impl Draw for Numbers {
 
 /// The threads of one measurement.
 struct PostmarkThreads<'s> {
-    options: &'s Options,
+    options: &'s PostmarkOptions,
     context: &'s Context,
     backend: &'static dyn Backend,
     rendezvous: &'s Rendezvous,
@@ -235,7 +237,7 @@ struct ThreadState {
 
 impl<'s> PostmarkThreads<'s> {
     fn new(
-        options: &'s Options,
+        options: &'s PostmarkOptions,
         context: &'s Context,
         backend: &'static dyn Backend,
         rendezvous: &'s Rendezvous,
@@ -600,8 +602,9 @@ impl Report {
 
     /// Decodes the report that a process sent.
     fn from_text(text: &str) -> Result<Report, EngineError> {
-        let garbled =
-            |why: String| EngineError::new(format!("a process sent an unreadable report: {why}"));
+        fn garbled(why: String) -> EngineError {
+            EngineError::new(format!("a process sent an unreadable report: {why}"))
+        }
         let encoded: EncodedReport =
             serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
         let [created, read, appended, deleted, bytes_read, bytes_written] = encoded.counts;
@@ -629,7 +632,7 @@ impl Report {
 
 /// Resolved parameters.
 #[derive(Debug, Clone)]
-struct Options {
+struct PostmarkOptions {
     shape: Shape,
     read: u32,
     write: u32,
@@ -731,8 +734,8 @@ fn parameters() -> Vec<Parameter> {
     all
 }
 
-impl Options {
-    fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
+impl PostmarkOptions {
+    fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<PostmarkOptions, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let usual = Shape::default();
         let low = reader.number("size_low")?;
@@ -750,7 +753,7 @@ impl Options {
             bias_read: reader.integer("bias_read")? as i32,
             bias_create: reader.integer("bias_create")? as i32,
         };
-        let options = Options {
+        let options = PostmarkOptions {
             shape,
             read: reader.number("read")? as u32,
             write: reader.number("write")? as u32,

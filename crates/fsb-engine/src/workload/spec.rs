@@ -10,11 +10,11 @@ use super::label;
 use super::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use super::params::Reader;
 use crate::backend::{self, Backend, Capabilities, Demands};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Layout, MOST_DIRECTORIES, MOST_FILES};
 use crate::io_loop::{ByteRange, Files, HELD_FILES};
 use crate::profile::{Profile, Renewal};
-use crate::task::{Context, Gate, Measurement};
-use crate::{EngineError, ParamError, Sizing};
+use crate::task::{Context, Gate, Measurement, Sizing};
 
 /// The report compares sequential records from this size on by bytes per second, all others by
 /// operations per second.

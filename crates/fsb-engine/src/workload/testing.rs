@@ -5,8 +5,9 @@ use std::path::Path;
 use fsb_model::WorkloadSpec;
 
 use super::parse;
+use crate::error::{EngineError, ParamError};
 use crate::task::{Gate, Measurement, Ready, Sizing, Step, Task};
-use crate::{EngineError, ParamError, worker};
+use crate::worker;
 
 /// The machine that parameters are resolved for.
 pub(crate) const SIZING: Sizing = Sizing {

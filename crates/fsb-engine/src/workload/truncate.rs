@@ -9,11 +9,11 @@ use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
 use super::spec::{self, Change, Records, Rules, Spec};
 use crate::backend::{Backend, Purpose, Verb};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Interest};
 use crate::io_loop::IoLoop;
 use crate::profile::Profile;
-use crate::task::{Context, Gate, Measurement};
-use crate::{EngineError, ParamError, Sizing};
+use crate::task::{Context, Gate, Measurement, Sizing};
 
 const RULES: Rules = Rules {
     name: "truncate",
@@ -151,13 +151,12 @@ impl Job for TruncateJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let set = self.spec.open_set(context)?;
         let grow = self.mode == Mode::Grow;
-        let act = |io: &mut IoLoop<'_>, item| io.truncate(item, grow).map(|()| 0);
         let threads = ItemThreads {
             spec: &self.spec,
             set: &set,
             context,
             purpose: Purpose::Write,
-            act,
+            act: |io: &mut IoLoop<'_>, item| io.truncate(item, grow).map(|()| 0),
         };
         let subject = Subject {
             interest: Interest::Names,

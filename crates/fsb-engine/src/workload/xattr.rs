@@ -18,10 +18,10 @@ use super::params::{self, Reader};
 use super::spec::{self, Change, Rules, Spec};
 use crate::backend::{Backend, KernelNamespace, Namespace};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Names, WholePaths};
 use crate::profile::Profile;
-use crate::task::{Context, Gate, Measurement, Preparing};
-use crate::{EngineError, ParamError, Sizing};
+use crate::task::{Context, Gate, Measurement, Preparing, Sizing};
 
 /// The name of the attribute.
 const NAME: &CStr = c"user.fsb";

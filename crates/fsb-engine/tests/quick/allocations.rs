@@ -4,43 +4,16 @@
 //! The counting needs a separate process, because other tests allocate, too. So the test runs this
 //! binary again, with only the counting in it.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use fsb_engine::{Step, backend};
+use fsb_testkit::allocations::{self, CountingAllocator};
 use serde_json::json;
 
 use crate::common::{measure, perform, scratch};
 
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    /// Set in the thread that creates the files and encodes the answers, which may allocate.
-    static EXCUSED: Cell<bool> = const { Cell::new(false) };
-}
-
-// SAFETY: every call is passed on unchanged to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if !EXCUSED.try_with(Cell::get).unwrap_or(true) {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        }
-        // SAFETY: the caller keeps to the allocator's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps to the allocator's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Counts the allocations of the worker threads alone while this number of operations is measured.
 fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
@@ -52,10 +25,10 @@ fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
     let beside = || tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let root = if direct { beside() } else { scratch() };
     perform(Step::Prepare, root.path(), workload).expect("prepared");
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations::so_far();
     let measured = measure(root.path(), operations, workload).expect("measured");
     assert_eq!(measured.operations, operations);
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    allocations::so_far() - before
 }
 
 /// Compares the allocations for a part of the work with those for all of it.
@@ -76,7 +49,7 @@ fn compare(workload: &serde_json::Value) {
 #[test]
 #[ignore = "started by the test below, alone in its process"]
 fn count() {
-    EXCUSED.set(true);
+    allocations::excuse_this_thread();
     for workload in [
         json!({"name": "read", "access": "random", "file_size": "4M", "block_size": "4K"}),
         json!({"name": "read", "access": "random", "file_size": "4M", "block_size": "4K", "threads": 2}),

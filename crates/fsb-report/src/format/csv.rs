@@ -905,7 +905,7 @@ mod tests {
             lines
                 .next()
                 .unwrap()
-                .ends_with(",durability,part,unsafe,unjudged")
+                .ends_with(",durability,slice,unsafe,unjudged")
         );
         assert!(
             lines.clone().count() > 8

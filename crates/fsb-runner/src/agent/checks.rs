@@ -103,7 +103,7 @@ fn direct_device(
 ) -> Result<(), String> {
     // The device under a directory serves others too.
     let private = abilities.cold == Some(ColdMethod::Remount);
-    let asked = measured.bytes as f64 * profile.device_share;
+    let asked = measured.work.bytes as f64 * profile.device_share;
     match seen.device {
         Some((read, written)) if private && ((read + written) as f64) < asked * DIRECT_SHARE => {
             let [moved, asked] = [(read + written) as f64, asked].map(show_bytes);
@@ -127,8 +127,9 @@ fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Strin
             "not cold: {found} of {all} were in memory before it began"
         ));
     }
-    let asked =
-        profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
+    let asked = profile.cold_bytes_per_operation as f64
+        * profile.device_share
+        * measured.work.operations as f64;
     // A mount reads ahead in the very tables that hold the inodes: for metadata its reads count as
     // well.
     let read = seen
@@ -184,7 +185,7 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
     }
     // Pages that the NFS client had, but did not trust, are read from the server again.
     if let Some(rpcs) = &measured.rpcs
-        && rpcs.read_bytes as f64 > measured.bytes as f64 * WARM_SHARE + WARM_SLACK as f64
+        && rpcs.read_bytes as f64 > measured.work.bytes as f64 * WARM_SHARE + WARM_SLACK as f64
     {
         let read = show_bytes(rpcs.read_bytes as f64);
         return Err(format!(
@@ -195,7 +196,8 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
     let private = abilities.cold == Some(ColdMethod::Remount);
     match seen.device {
         Some((read, _))
-            if private && read as f64 > measured.bytes as f64 * WARM_SHARE + WARM_SLACK as f64 =>
+            if private
+                && read as f64 > measured.work.bytes as f64 * WARM_SHARE + WARM_SLACK as f64 =>
         {
             Err(format!(
                 "not warm: the device read {}",
@@ -229,7 +231,9 @@ const OUT_OF_CACHE_RESIDENT: f64 = 1.0;
 ///   the flush. Writes are therefore durable.
 /// * Memory kept 0.80 to 0.99 of the limit, never more.
 fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), String> {
-    let show = |bytes: f64| show_bytes(bytes);
+    fn show(bytes: f64) -> String {
+        show_bytes(bytes)
+    }
     let Some(limit) = seen.limit else {
         return Err("not out of cache: the memory that may cache the files is unknown".to_owned());
     };
@@ -264,14 +268,15 @@ fn out_of_cache(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(
                 .to_owned(),
         );
     };
-    let reads =
-        profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
+    let reads = profile.cold_bytes_per_operation as f64
+        * profile.device_share
+        * measured.work.operations as f64;
     let (did, moved, asked) = match reads > 0.0 {
         true => ("read", read as f64, reads),
         false => (
             "wrote",
             written as f64,
-            measured.bytes as f64 * profile.device_share,
+            measured.work.bytes as f64 * profile.device_share,
         ),
     };
     if moved < asked * OUT_OF_CACHE_MOVED {
@@ -400,7 +405,10 @@ mod tests {
     #[test]
     fn io_past_all_caches_is_seen_on_the_device() {
         let measured = Measured {
-            bytes: 1 << 20,
+            work: Measurement {
+                bytes: 1 << 20,
+                ..Measurement::default()
+            },
             ..Measured::default()
         };
         let of = |cold, device| {
@@ -474,8 +482,11 @@ mod tests {
     #[test]
     fn reads_over_nfs_are_those_of_the_client() {
         let with = |read_bytes| Measured {
-            operations: 64,
-            bytes: 64 * MIB,
+            work: Measurement {
+                operations: 64,
+                bytes: 64 * MIB,
+                ..Measurement::default()
+            },
             rpcs: Some(Rpcs {
                 read_bytes,
                 ..Rpcs::default()
@@ -538,8 +549,11 @@ mod tests {
         .unwrap()
         .profile();
         let measured = Measured {
-            operations: 64,
-            bytes: 64 * MIB,
+            work: Measurement {
+                operations: 64,
+                bytes: 64 * MIB,
+                ..Measurement::default()
+            },
             ..Measured::default()
         };
         out_of_cache(&profile, &seen, &measured)

@@ -8,10 +8,9 @@ use std::time::Duration;
 use fsb_model::Target;
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, Slot, TestbedError, host};
 
-use super::protocol::{
-    AgentRequest, LONGEST_EXCERPT, LineError, Lines, MeasureRequest, Reply, TrialReply, VERSION,
-};
+use super::protocol::{AgentRequest, MeasureRequest, Reply, TrialReply, VERSION};
 use super::{failed, refused_lost};
+use crate::lines::{LONGEST_EXCERPT, LineError, Lines};
 
 /// The reason why an agent gives no answer.
 #[derive(Debug, thiserror::Error)]

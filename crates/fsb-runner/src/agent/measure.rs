@@ -23,6 +23,7 @@ use fsb_engine::{
 use fsb_model::observed::BackgroundWork;
 use fsb_model::timeline::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason};
+use fsb_model::units::show_size;
 use fsb_model::{Interference, Maintenance, OwnDirectory, WorkloadSpec};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
@@ -211,8 +212,7 @@ fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure
         Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
     };
     if bytes > target.free_bytes {
-        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
-        return short(show(bytes), show(target.free_bytes));
+        return short(show_size(bytes), show_size(target.free_bytes));
     }
     if inodes > target.free_inodes {
         return short(
@@ -433,7 +433,9 @@ impl Case<'_, '_> {
     /// meanwhile. A fake target has nothing to prepare and nothing to clean up.
     fn perform(&mut self, step: Step, first: u32, units: u32) {
         let started = Instant::now();
-        let lost = |place: &Place<'_, '_>| matches!(place.failed, Some(Failure::Lost(_)));
+        fn lost(place: &Place<'_, '_>) -> bool {
+            matches!(place.failed, Some(Failure::Lost(_)))
+        }
         let takes_part = |at: &usize| match step {
             // Whatever happened, the next case finds an empty target.
             Step::Cleanup => !lost(&self.places[*at]),

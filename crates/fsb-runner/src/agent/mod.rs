@@ -15,17 +15,19 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{ProgramNeeds, Sizing, workload};
 use fsb_model::WorkloadSpec;
+use fsb_model::plan::GUEST_ROOT;
 use fsb_model::trial::Reason;
 use fsb_sys::sandbox::{Confinement, OWN_PROCESSES, Programs};
 use fsb_testbed::{Progress, Provisioned, Setup, Slot, Testbed, TestbedError, worker_identity};
 
+use crate::lines::{LineError, Lines};
 use crate::worker::WorkerLimits;
 
 pub use checks::direct as check_direct;
 pub use client::{Agent, AgentError};
 pub use measure::deadline;
 use measure::{BackgroundWorkers, SlotWorkers, measure_case};
-use protocol::{AgentRequest, LineError, Lines, Reply};
+use protocol::{AgentRequest, Reply};
 pub use protocol::{MeasureRequest, Measured, Method, SlotTrial, TimeLimit, TrialReply, VERSION};
 pub use traced::can_trace;
 
@@ -109,15 +111,14 @@ impl Server<'_> {
 
     fn open(&mut self, setup: Setup, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let mut told: Option<Instant> = None;
-        let mut tell = |progress: Progress| {
+        let opened = self.testbed.open(&setup, &mut |progress: Progress| {
             if told.is_none_or(|last| last.elapsed() >= PROGRESS_EVERY) {
                 told = Some(Instant::now());
                 // The answer shows whether the runner is gone; an unsent progress report stops no
                 // work.
                 let _ = lines.send(&Reply::Progress(progress));
             }
-        };
-        let opened = self.testbed.open(&setup, &mut tell)?;
+        })?;
         self.setup = Some(setup);
         Ok(Reply::Opened(Box::new(opened)))
     }
@@ -189,12 +190,11 @@ impl Server<'_> {
         });
         let slots = slots.collect::<Result<Vec<_>, TestbedError>>()?;
         // The answer shows whether the runner is gone; an unsent progress report stops no work.
-        let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
         Ok(Reply::Measured(measure_case(
             self.testbed,
             &slots,
             request,
-            &mut tell,
+            &mut |progress: Progress| drop(lines.send(&Reply::Progress(progress))),
         )))
     }
 }
@@ -243,7 +243,7 @@ fn worker_limits(
                     .root
                     .as_ref()
                     .filter(|_| programs.is_some())
-                    .map(|_| crate::vm::ROOT.into()),
+                    .map(|_| GUEST_ROOT.into()),
                 programs,
                 die_with_parent: true,
             })
@@ -264,7 +264,7 @@ fn count_processes<'p>(
     slot: Slot,
     limits: impl Iterator<Item = &'p mut WorkerLimits>,
 ) {
-    let limit = |worker: &WorkerLimits| {
+    fn limit(worker: &WorkerLimits) -> Option<u64> {
         Some(
             worker
                 .confinement
@@ -275,7 +275,7 @@ fn count_processes<'p>(
                 .processes
                 + OWN_PROCESSES,
         )
-    };
+    }
     let counted: Vec<_> = limits
         .filter_map(|worker| Some((limit(worker)?, worker)))
         .collect();

@@ -10,6 +10,7 @@ use fsb_model::run::SmallDevice;
 use fsb_model::trial::{
     BACKGROUND, INTO_HOLES, NO_SPACE, OUT_OF_TIME, Reason, SMALL_DEVICE, Samples, WORKER,
 };
+use fsb_model::units::show_size;
 use fsb_model::{Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::MemoryHold;
@@ -169,46 +170,21 @@ impl Tally {
         }
     }
 
-    pub(super) fn add(&mut self, measurement: Measurement) {
-        let sum = &mut self.measured;
-        sum.timed_ns += measurement.timed_ns;
-        sum.operations += measurement.operations;
-        sum.bytes += measurement.bytes;
-        sum.user_seconds += measurement.user_seconds;
-        sum.system_seconds += measurement.system_seconds;
-        sum.samples.extend(measurement.samples);
-        sum.cycle_spans_ns.extend(measurement.cycle_spans_ns);
-        if let Some(wall) = measurement.stonewall {
-            let sum = sum.stonewall.get_or_insert_default();
-            sum.bytes += wall.bytes;
-            sum.timed_ns += wall.timed_ns;
+    pub(super) fn add(&mut self, mut measurement: Measurement) {
+        let Measurement {
+            latency,
+            timeline,
+            printed,
+            output,
+            ..
+        } = &mut measurement;
+        self.histograms.extend(std::mem::take(latency));
+        self.measured.timelines.extend(timeline.take());
+        for (name, value) in std::mem::take(printed) {
+            self.measured.printed.entry(name).or_default().push(value);
         }
-        self.histograms.extend(measurement.latency);
-        sum.timelines.extend(measurement.timeline);
-        sum.peak_memory = sum.peak_memory.max(measurement.peak_memory);
-        for (name, value) in measurement.printed {
-            sum.printed.entry(name).or_default().push(value);
-        }
-        self.output = measurement.output.or(self.output.take());
-        for (name, found) in measurement.rates {
-            let sum = sum.rates.entry(name).or_default();
-            sum.amount += found.amount;
-            sum.timed_ns += found.timed_ns;
-        }
-        for (name, found) in measurement.counts {
-            *sum.counts.entry(name).or_default() += found;
-        }
-        for span in measurement.workers {
-            match sum.workers.iter_mut().find(|known| known.rank == span.rank) {
-                Some(known) => {
-                    known.stop_ns = span.stop_ns;
-                    known.timed_ns += span.timed_ns;
-                    known.operations += span.operations;
-                    known.bytes += span.bytes;
-                }
-                None => sum.workers.push(span),
-            }
-        }
+        self.output = output.take().or(self.output.take());
+        self.measured.work.add(measurement);
     }
 
     /// Returns the reply of the trial: the measured values, and an error if a validity check fails.
@@ -230,8 +206,8 @@ impl Tally {
             hole_bytes: Some(self.hole_bytes).filter(|bytes| *bytes > 0),
             rpcs: self.measured.rpcs.clone(),
             machine_cpu_seconds: self.measured.device_bytes.map(|_| self.cpu_seconds),
-            user_seconds: Some(self.measured.user_seconds),
-            system_seconds: Some(self.measured.system_seconds),
+            user_seconds: Some(self.measured.work.user_seconds),
+            system_seconds: Some(self.measured.work.system_seconds),
             idle: Some(self.idle),
             quiesce_seconds: Some(self.quiesce_seconds),
             unconfined: std::mem::take(&mut self.unconfined),
@@ -242,7 +218,7 @@ impl Tally {
             output: self.output.take(),
             sustained: self.measured.sustained,
             background: self.background,
-            counts: self.measured.counts.clone(),
+            counts: self.measured.work.counts.clone(),
             memory_limit: memory,
             watched: std::mem::take(&mut self.watched),
             ..self.seen.observed()
@@ -312,7 +288,7 @@ impl Tally {
         for (operation, histograms) in by_operation {
             let merged = latency::merge(histograms.iter().map(String::as_str))
                 .map_err(|error| error.to_string())?;
-            self.measured.latency.insert(operation, merged);
+            self.measured.work.latency.insert(operation, merged);
         }
         Ok(())
     }
@@ -354,19 +330,18 @@ fn small_device(
     let fits = device
         .new_files
         .is_some_and(|files| profile.inodes <= files);
-    let expected = FLUSHES * (syncs + measured.timed_ns / PERIOD_NS + 1);
+    let expected = FLUSHES * (syncs + measured.work.timed_ns / PERIOD_NS + 1);
     // A device that flushes nothing at a sync counts none.
     let is_counted = syncs == 0 || flushes > 0;
     if !is_known || fits || is_counted && flushes <= expected * MORE {
         return Ok(());
     }
-    let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
     let text = format!(
         "not as on a large disk: on a device of {} {} ({flushes} flushes, {expected} expected), and from {} on \
          it does not",
-        show(device.bytes),
+        show_size(device.bytes),
         device.commits_text(),
-        show(device.least)
+        show_size(device.least)
     );
     Err(Reason::new(&SMALL_DEVICE, text))
 }
@@ -429,8 +404,9 @@ impl From<WorkerError> for Failure {
 impl Failure {
     /// Returns the failure of a background, which is also that of its case.
     pub(super) fn of_background(self) -> Failure {
-        let with_cause =
-            |cause: &str, why: &Reason| format!("its background {cause}: {}", why.text);
+        fn with_cause(cause: &str, why: &Reason) -> String {
+            format!("its background {cause}: {}", why.text)
+        }
         match self {
             Failure::NotApplicable(why) => {
                 Failure::NotApplicable(with_cause("is not applicable", &why).into())
@@ -487,8 +463,11 @@ pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), 
         Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
     };
     if profile.space > target.free_bytes {
-        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
-        return short("free", show(profile.space), show(target.free_bytes));
+        return short(
+            "free",
+            show_size(profile.space),
+            show_size(target.free_bytes),
+        );
     }
     Ok(())
 }
@@ -687,8 +666,11 @@ mod tests {
                 ..Samples::default()
             };
             let measured = Measured {
+                work: Measurement {
+                    timed_ns: 1_000_000_000,
+                    ..Measurement::default()
+                },
                 device_flushes: Some(flushes),
-                timed_ns: 1_000_000_000,
                 ..Measured::default()
             };
             small_device(profile, device, &measured, &samples).map_err(|reason| reason.text)

@@ -531,7 +531,7 @@ fn kernel_threads(
         sum.waits.extend(waits);
         left_out.into_iter().for_each(|(_, time)| *rest += time);
     }
-    let of_all = |(mut sum, rest): (KernelThreads, StackTime)| {
+    fn of_all((mut sum, rest): (KernelThreads, StackTime)) -> KernelThreads {
         add_left_out(&mut sum.waits, rest);
         sum.waits.retain(|stack| !stack.waits_for_work());
         sum.waits = largest(
@@ -539,7 +539,7 @@ fn kernel_threads(
             MOST_OTHER_STACKS,
         );
         sum
-    };
+    }
     let mut kinds: Vec<KernelThreads> = kinds.into_values().map(of_all).collect();
     kinds.retain(|sum| sum.run_ns > 0 || !sum.waits.is_empty());
     kinds
@@ -636,11 +636,11 @@ fn length([from, to]: [u64; 2]) -> u64 {
 /// functions.
 fn largest(stacks: impl Iterator<Item = TracedStack>, most: usize) -> Vec<TracedStack> {
     let mut by_functions: BTreeMap<(Vec<String>, bool), TracedStack> = BTreeMap::new();
-    let add = |sum: &mut TracedStack, stack: &TracedStack| {
+    fn add(sum: &mut TracedStack, stack: &TracedStack) {
         sum.count += stack.count;
         sum.ns += stack.ns;
         sum.flush_ns += stack.flush_ns;
-    };
+    }
     for stack in stacks {
         // Different call sites within the same functions have different addresses.
         let entry = by_functions.entry((stack.functions.clone(), stack.user));

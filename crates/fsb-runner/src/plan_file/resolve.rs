@@ -19,7 +19,7 @@ use toml::Spanned;
 
 use super::text::write;
 use super::{PLAN_CONFLICT, PLAN_NO_TARGET, PlanError, PlanFile};
-use crate::schedule::planner::LONGEST;
+use crate::planner::LONGEST;
 use crate::sweep::{self, Scope};
 use crate::target_file::TargetFile;
 use crate::work::{ParsedCell, Work, placement};

@@ -9,10 +9,10 @@ use fsb_model::{Outcome, Plan, Repetition, RunRecord, StoppingRule, Trial, Warni
 use fsb_testbed::LocalTestbed;
 
 use super::Measure;
-use super::planner::{Basis, Decision, fewest_blocks, warmup_seconds};
 use super::state::{Ending, LeftOut, RunError, Schedule, setup};
 use crate::agent::{TimeLimit, TrialReply};
 use crate::matrix;
+use crate::planner::{Basis, Decision, fewest_blocks, warmup_seconds};
 use crate::work::{self, ParsedCell, Work};
 
 /// Share of the budget that opening the testbed and warm-up may take. Cells that were not reached
@@ -616,12 +616,13 @@ impl Schedule<'_> {
 /// beside those before.
 fn fitting_within(seconds: &[f64], room: f64) -> Vec<usize> {
     let mut used = 0.0;
-    let fits = |index: &usize| {
-        let fits = used + seconds[*index] <= room;
-        used += if fits { seconds[*index] } else { 0.0 };
-        fits
-    };
-    (0..seconds.len()).filter(fits).collect()
+    (0..seconds.len())
+        .filter(|index: &usize| {
+            let fits = used + seconds[*index] <= room;
+            used += if fits { seconds[*index] } else { 0.0 };
+            fits
+        })
+        .collect()
 }
 
 /// Returns the seconds with a margin for the unforeseen, and for the memory that a larger budget

@@ -2,7 +2,6 @@
 
 mod budget;
 mod plan;
-pub(crate) mod planner;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -25,9 +24,9 @@ use crate::agent::{AgentError, MeasureRequest, Method, SlotTrial, TrialReply, de
 use crate::event::Event;
 use crate::{injected, memory, order, resume, values, wall_clock, work};
 
+use crate::planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
 pub use budget::check_budget;
 pub use plan::{Expected, expected};
-use planner::{COMMAND_WARM_UP, WARM_UP, WARM_UP_OF_COMMAND, spares, warmup_seconds};
 pub use state::{
     BUDGET, CODES, Ending, INTERRUPTED, Judge, Judgment, OTHER_KERNEL, Run, RunError, setup,
 };
@@ -390,13 +389,16 @@ impl Schedule<'_> {
         );
         self.bring_together(&mut order.cells);
         if let Some(drawn) = drawn.filter(|_| work::slices(&self.run.record) > 1) {
-            let slice = |name: &String| {
-                drawn
-                    .iter()
-                    .find(|(known, _)| known == name)
-                    .map_or(0, |(_, slice)| *slice)
-            };
-            order.slices = order.targets.iter().map(slice).collect();
+            order.slices = order
+                .targets
+                .iter()
+                .map(|name: &String| {
+                    drawn
+                        .iter()
+                        .find(|(known, _)| known == name)
+                        .map_or(0, |(_, slice)| *slice)
+                })
+                .collect();
         }
         order
     }
@@ -549,11 +551,12 @@ impl Schedule<'_> {
         let mut left = std::mem::take(labels);
         while !left.is_empty() {
             let first = left.remove(0);
-            let with_first = |label: &mut String| {
-                let cells = self.cell_of(&first).zip(self.cell_of(label));
-                cells.is_some_and(|(one, other)| self.share_subject(one, other))
-            };
-            let others: Vec<String> = left.extract_if(.., with_first).collect();
+            let others: Vec<String> = left
+                .extract_if(.., |label: &mut String| {
+                    let cells = self.cell_of(&first).zip(self.cell_of(label));
+                    cells.is_some_and(|(one, other)| self.share_subject(one, other))
+                })
+                .collect();
             labels.push(first);
             labels.extend(others);
         }
@@ -617,14 +620,16 @@ impl Schedule<'_> {
                 ),
             };
             let replies: Vec<TrialReply> = ready.iter().map(reply).collect();
-            let is_invalid = |(ready, reply): (&Ready, &TrialReply)| {
-                reply.outcome == Outcome::Invalid
-                    && !self.is_always_invalid(ready.target, measure.cell)
-                    && self.is_worth_repeating(measure, ready.target, reply)
-            };
             let again = attempt <= self.run.repeats
                 && !replies.iter().any(|reply| reply.target_lost)
-                && ready.iter().zip(&replies).any(is_invalid);
+                && ready
+                    .iter()
+                    .zip(&replies)
+                    .any(|(ready, reply): (&Ready, &TrialReply)| {
+                        reply.outcome == Outcome::Invalid
+                            && !self.is_always_invalid(ready.target, measure.cell)
+                            && self.is_worth_repeating(measure, ready.target, reply)
+                    });
             for (ready, reply) in ready.iter_mut().zip(replies) {
                 note_lost(ready, &reply);
                 self.trial_started = started;
@@ -1171,8 +1176,8 @@ impl Schedule<'_> {
                 .clone_from(&provisioned.record.mount_options);
             observed.controls = asked_and_seen(&self.run.record, target, provisioned);
         }
-        observed.seconds_per_iteration = measured.samples;
-        observed.cycle_spans_ns = measured.cycle_spans_ns;
+        observed.seconds_per_iteration = measured.work.samples;
+        observed.cycle_spans_ns = measured.work.cycle_spans_ns;
         let [error, error_code, errno] = Reason::into_parts(reason);
         let suffix = if attempt > 1 {
             format!(".{attempt}")
@@ -1206,8 +1211,8 @@ impl Schedule<'_> {
             error_code,
             errno,
             metrics,
-            latency: measured.latency,
-            workers: measured.workers,
+            latency: measured.work.latency,
+            workers: measured.work.workers,
             requested: self.requested(state, target),
             observed,
             interference: reply.interference,

@@ -9,13 +9,13 @@ use fsb_model::{Amount, Cell, Params, Repetition, RunRecord, Warning};
 use fsb_testbed::LocalTestbed;
 use serde_json::Value;
 
-use super::planner::{
-    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, sequential_seconds,
-    shortened, shortest, to_hold,
-};
 use super::state::{CellState, LeftOut, Run, Schedule, setup};
 use crate::event::Event;
 use crate::matrix::{self, Grid};
+use crate::planner::{
+    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, sequential_seconds,
+    shortened, shortest, to_hold,
+};
 use crate::work::{self, CellUnit, ParsedCell, Work};
 
 /// In a race, the least ratio of a block's duration to the time in it that is not measured.
@@ -289,7 +289,7 @@ impl Schedule<'_> {
 
     /// Warns of commands whose directories take longer to make than the commands run.
     fn say_preparation(&mut self) {
-        let warning = |cell: &CellState| {
+        fn warning(cell: &CellState) -> Option<fsb_model::Warning> {
             let [prepare_seconds, command_seconds] = cell.preparation()?;
             let workload = cell.label().to_owned();
             Some(Warning::LongPreparation {
@@ -297,7 +297,7 @@ impl Schedule<'_> {
                 prepare_seconds,
                 command_seconds,
             })
-        };
+        }
         let held = self.cells.iter().filter(|cell| cell.is_held());
         let warnings: Vec<Warning> = held.filter_map(warning).collect();
         warnings.iter().for_each(|warning| self.warn_once(warning));
@@ -355,16 +355,15 @@ impl Schedule<'_> {
 
 /// Returns the parameters of a unit that differ from those of its cell.
 fn otherwise(cell: &Cell, unit: &CellUnit) -> Params {
-    let differs = |(key, value): &(&String, &Value)| {
-        cell.workload
-            .params
-            .get(*key)
-            .is_some_and(|own| own != *value)
-    };
     unit.workload
         .params
         .iter()
-        .filter(differs)
+        .filter(|(key, value): &(&String, &Value)| {
+            cell.workload
+                .params
+                .get(*key)
+                .is_some_and(|own| own != *value)
+        })
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
 }

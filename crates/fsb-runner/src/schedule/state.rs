@@ -13,12 +13,12 @@ use fsb_testbed::{LocalTestbed, Setup};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::planner::{
+use crate::agent::{Agent, AgentError, TrialReply};
+use crate::event::{Event, Journal, Observer};
+use crate::planner::{
     self, Case, InRounds, SAMPLE_SECONDS, SequentialCost, SequentialTrial, UnitCost, WARM_UP,
     sequential_seconds, sets,
 };
-use crate::agent::{Agent, AgentError, TrialReply};
-use crate::event::{Event, Journal, Observer};
 use crate::wall_clock;
 use crate::work::{self, CellUnit, ParsedCell, Work};
 
@@ -323,7 +323,9 @@ impl CellState {
             }));
         };
         let sample_seconds = self.sample_seconds.unwrap_or(SAMPLE_SECONDS);
-        let units = |room: u64, unit: u64| (room / unit.max(1)).clamp(1, 1_000_000) as u32;
+        fn units(room: u64, unit: u64) -> u32 {
+            (room / unit.max(1)).clamp(1, 1_000_000) as u32
+        }
         let space = unit.space.max(self.space_of_run);
         let bytes = planner::filled(free.bytes, space, sample_seconds);
         Case::Rounds(InRounds {
@@ -369,8 +371,8 @@ impl CellState {
         } else if let Some(measured) = &reply.measured {
             self.sequential_costs.push(SequentialCost {
                 target,
-                operations: measured.operations,
-                seconds: measured.timed_ns as f64 * 1e-9,
+                operations: measured.work.operations,
+                seconds: measured.work.timed_ns as f64 * 1e-9,
                 spent: reply.spent,
                 journal_turns: measured.sustained.and_then(|sustained| sustained.turns),
                 between: false,

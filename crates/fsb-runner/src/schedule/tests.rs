@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use fsb_engine::Measurement;
 use fsb_model::error::Tried;
 use fsb_model::observed::{Observed, Spent};
 use fsb_model::run::TargetRecord;
@@ -15,9 +16,10 @@ use fsb_testbed::{Abilities, Provisioned, Setup};
 use serde_json::json;
 
 use super::{Ending, Judge, Judgment, Run, measure};
-use crate::agent::protocol::{AgentRequest, Lines, Reply};
+use crate::agent::protocol::{AgentRequest, Reply};
 use crate::agent::{Agent, MeasureRequest, Measured, Method, TrialReply, VERSION};
 use crate::event::{Event, Journal, Observer};
+use crate::lines::Lines;
 use crate::plan_file;
 use crate::work::Work;
 
@@ -97,9 +99,12 @@ fn replies(request: &MeasureRequest, cost: f64) -> Vec<(u32, TrialReply)> {
     let timed_ns = vec![10_000_000; orders.len()];
     let all = operations * u64::from(*units) * timed_ns.len() as u64;
     let measured = Measured {
-        timed_ns: timed_ns.iter().sum(),
-        operations: all,
-        bytes: all,
+        work: Measurement {
+            timed_ns: timed_ns.iter().sum(),
+            operations: all,
+            bytes: all,
+            ..Measurement::default()
+        },
         ..Measured::default()
     };
     let reply = TrialReply {

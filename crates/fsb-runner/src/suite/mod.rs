@@ -189,18 +189,20 @@ pub fn find(name: &str) -> Result<PlanFile, PlanError> {
                     &format!("run it with --workload {shown}"),
                 );
             }
-            let letters = |text: &str| {
+            fn letters(text: &str) -> String {
                 text.chars()
                     .filter(char::is_ascii_alphabetic)
                     .collect::<String>()
                     .to_lowercase()
-            };
-            let is_of_role = |suite: &&Suite| {
-                suite
-                    .machine
-                    .is_some_and(|machine| letters(machine) == letters(name))
-            };
-            let of_role = REGISTRY.iter().find(is_of_role).map(|suite| suite.name);
+            }
+            let of_role = REGISTRY
+                .iter()
+                .find(|suite: &&Suite| {
+                    suite
+                        .machine
+                        .is_some_and(|machine| letters(machine) == letters(name))
+                })
+                .map(|suite| suite.name);
             let near =
                 of_role.or_else(|| nearest::nearest(name, REGISTRY.iter().map(|suite| suite.name)));
             let near = near.map_or_else(String::new, |near| format!("did you mean '{near}'? "));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fsb_model::error::Tried;
 use fsb_model::host::{VmKernel, VmRecord};
 use fsb_model::observed::Rpcs;
-use fsb_model::units::show_bytes;
+use fsb_model::units::show_size;
 use fsb_model::{BackgroundLimit, Coded, Maintenance, OwnDirectory, Place, Plan, Target, Warning};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::vm::{HostDisk, needs};
@@ -312,15 +312,14 @@ impl Kernels {
         let kernels = resolve_kernels(&available.setup.kernels)?;
         let available = available.and(|alone| check_kernels(&kernels, alone))?;
         let cache = kernel::cache()?;
-        let bootable = |kernel: Kernel| {
-            let contents = initramfs_contents(&available.setup, &kernel.release)?;
-            let initramfs = initramfs::build(&kernel, &contents, &cache)?;
-            Ok(Bootable { kernel, initramfs })
-        };
         let kernels = wanted_kernels(kernels, &available.setup.targets);
         let kernels = kernels
             .into_iter()
-            .map(bootable)
+            .map(|kernel: Kernel| {
+                let contents = initramfs_contents(&available.setup, &kernel.release)?;
+                let initramfs = initramfs::build(&kernel, &contents, &cache)?;
+                Ok(Bootable { kernel, initramfs })
+            })
             .collect::<Result<_, _>>()
             .map(Kernels)?;
         Ok((kernels, available))
@@ -356,7 +355,7 @@ impl Kernels {
 
     /// Returns the kernels for the record of the run.
     pub fn record(&self) -> BTreeMap<String, VmKernel> {
-        let record = |Bootable { kernel, initramfs }: &Bootable| {
+        fn record(Bootable { kernel, initramfs }: &Bootable) -> (String, VmKernel) {
             let name = initramfs
                 .path
                 .file_stem()
@@ -376,7 +375,7 @@ impl Kernels {
                     module_hashes,
                 },
             )
-        };
+        }
         self.0.iter().map(record).collect()
     }
 
@@ -392,7 +391,6 @@ impl Kernels {
         if vm.memory.0 >= least {
             return Ok(());
         }
-        let show = |bytes: u64| show_bytes(bytes as f64);
         let mebibytes = least.div_ceil(1 << 20);
         Err(
             TestbedError::machine("too little memory for the virtual machine")
@@ -400,8 +398,8 @@ impl Kernels {
                 .field("needed_bytes", least)
                 .tried(format!(
                     "{} asked for, {} needed to boot",
-                    show(vm.memory.0),
-                    show(least)
+                    show_size(vm.memory.0),
+                    show_size(least)
                 ))
                 .advice(format!("give --memory {mebibytes}M or more")),
         )

@@ -28,15 +28,13 @@ use fsb_model::{Target, Warning};
 use fsb_sys::sandbox;
 use fsb_testbed::vm::Disks;
 use fsb_testbed::{Activity, Available, Kind, Opened, Progress, Roots, Setup, TestbedError};
-pub use fsb_vm::guest::ROOT;
 pub use fsb_vm::kernel::{cache_path, is_path, tidy};
 use fsb_vm::{kernel, machine};
 
 use crate::agent::client::{CHATTER, said};
-use crate::agent::protocol::{
-    AgentRequest, LONGEST_REPLY, LineError, Lines, MeasureRequest, Reply, TrialReply, VERSION,
-};
+use crate::agent::protocol::{AgentRequest, MeasureRequest, Reply, TrialReply, VERSION};
 use crate::agent::{machine, refused_lost};
+use crate::lines::{LONGEST_REPLY, LineError, Lines};
 
 use guests::{Booted, Fault, Guest, Guests, begun, on_this_machine};
 pub use guests::{pin, releases, serve_in_guest};
@@ -413,13 +411,6 @@ impl Running {
         coordinator: &mut Lines,
     ) -> Result<Reply, String> {
         let guest = &self.guest;
-        let stopped = || {
-            let mut guest = guest.borrow_mut();
-            if self.up {
-                guest.look_after();
-            }
-            guest.stopped().is_some()
-        };
         self.lines
             .send(request)
             .map_err(|error| obituary(guest, &error))?;
@@ -429,7 +420,13 @@ impl Running {
                 break;
             }
             guest.borrow_mut().heard();
-            match self.lines.receive(Some(deadline), &stopped) {
+            match self.lines.receive(Some(deadline), &|| {
+                let mut guest = guest.borrow_mut();
+                if self.up {
+                    guest.look_after();
+                }
+                guest.stopped().is_some()
+            }) {
                 // A runner that is gone is noticed at the answer.
                 Ok(Reply::Progress(progress)) => {
                     let activity = match progress.activity {
@@ -524,7 +521,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use fsb_engine::Sizing;
+    use fsb_engine::{Measurement, Sizing};
     use fsb_model::host::VmRecord;
     use fsb_model::observed::Spent;
     use fsb_model::run::TargetRecord;
@@ -540,10 +537,11 @@ mod tests {
     use super::Relay;
     use super::guests::{Booted, Guest, Guests, Prepared, begun};
     use crate::agent::client::CHATTER;
-    use crate::agent::protocol::{AgentRequest, Lines, Reply, SLICE};
+    use crate::agent::protocol::{AgentRequest, Reply};
     use crate::agent::{
         Agent, AgentError, MeasureRequest, Measured, Method, SlotTrial, TrialReply,
     };
+    use crate::lines::{Lines, SLICE};
 
     /// The behaviour of a guest at a trial.
     #[derive(Clone, Copy, PartialEq)]
@@ -732,7 +730,10 @@ mod tests {
                         Fate::AnswersOtherwise => Reply::Provisioned(Box::new(provisioned())),
                         Fate::Swells => {
                             let measured = Measured {
-                                samples: vec![1.0],
+                                work: Measurement {
+                                    samples: vec![1.0],
+                                    ..Measurement::default()
+                                },
                                 ..Measured::default()
                             };
                             let reply = TrialReply {

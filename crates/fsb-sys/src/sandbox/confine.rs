@@ -355,10 +355,8 @@ fn bind_places(root: &Path) -> Result<(), Refusal> {
         let (from, to) = (c_path(Path::new(name))?, c_path(&root.join(&name[1..]))?);
         let (null, flags) = (std::ptr::null(), libc::MS_BIND | libc::MS_REC);
         // SAFETY: valid paths; a bind mount in our own namespace.
-        step(
-            &format!("binding {name} below {}", root.display()),
-            unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast()) },
-        )?;
+        let mounted = unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast()) };
+        step(&format!("binding {name} below {}", root.display()), mounted)?;
     }
     Ok(())
 }
@@ -502,9 +500,9 @@ fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
     if cpus.is_empty() {
         return Ok(());
     }
-    let fail = |tried: Refusal| {
+    fn fail(tried: Refusal) -> TestbedError {
         TestbedError::trial("the worker cannot be bound to its processors").tried(tried)
-    };
+    }
     if !cpus.iter().all(|cpu| (*cpu as usize) < CpuSet::MAX_CPU) {
         return Err(fail(
             format!("fsb binds to the first {} at most", CpuSet::MAX_CPU).into(),

@@ -50,11 +50,11 @@ const HOST_PROC: RawFd = 5;
 /// made and [`supervise`] passed on. Can be taken once. Children that start afterwards do not
 /// inherit it.
 pub fn protocol() -> Result<UnixStream, TestbedError> {
-    let missing = |why: String| {
+    fn missing(why: String) -> TestbedError {
         TestbedError::machine("no connection to the coordinator process")
             .tried(why)
             .advice("this entry point is only for fsb itself: use 'fsb run'")
-    };
+    }
     // SAFETY: fcntl on a number that may or may not be open: it returns EBADF if it is not.
     let flags = unsafe { libc::fcntl(PROTOCOL, libc::F_GETFD) };
     if flags < 0 || flags & libc::FD_CLOEXEC != 0 {
@@ -418,7 +418,9 @@ impl Prepared {
             .collect();
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
-        let map = |id: u32| CString::new(format!("{id} {id} 1")).map_err(|error| error.to_string());
+        fn map(id: u32) -> Result<CString, String> {
+            CString::new(format!("{id} {id} 1")).map_err(|error| error.to_string())
+        }
         Ok(Prepared {
             _arguments: arguments,
             argv,
@@ -572,13 +574,13 @@ const KILLED: i32 = 128 + libc::SIGKILL;
 ///
 /// The agent finds its connection with [`protocol`].
 pub fn supervise(arguments: &[OsString]) -> Result<i32, TestbedError> {
-    let fail = |step: &str, error: &io::Error| {
+    fn fail(step: &str, error: &io::Error) -> TestbedError {
         let text = format!("{step}: {}", describe_spawn(error));
         TestbedError::machine("the supervisor process cannot work").tried(Tried {
             text,
             errno: error.raw_os_error(),
         })
-    };
+    }
     die_with_parent();
     // A re-executed process is called `exe`. An error is ignored: only the name is lost.
     let _ = rustix::thread::set_name(SUPERVISOR);

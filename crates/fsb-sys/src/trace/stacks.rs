@@ -487,15 +487,17 @@ impl Symbols {
     /// Parses lines such as `ffffffff812197ac t jbd2_journal_commit_transaction [jbd2]`. Leaves out
     /// data, and addresses that are hidden.
     fn parse(text: &str) -> Symbols {
-        let function = |line: &str| {
-            let mut fields = line.split_ascii_whitespace();
-            let (address, kind, name) = (fields.next()?, fields.next()?, fields.next()?);
-            let address = u64::from_str_radix(address, 16)
-                .ok()
-                .filter(|address| *address > 0)?;
-            matches!(kind, "t" | "T" | "w" | "W").then(|| (address, name.into()))
-        };
-        let mut functions: Vec<(u64, Box<str>)> = text.lines().filter_map(function).collect();
+        let mut functions: Vec<(u64, Box<str>)> = text
+            .lines()
+            .filter_map(|line: &str| {
+                let mut fields = line.split_ascii_whitespace();
+                let (address, kind, name) = (fields.next()?, fields.next()?, fields.next()?);
+                let address = u64::from_str_radix(address, 16)
+                    .ok()
+                    .filter(|address| *address > 0)?;
+                matches!(kind, "t" | "T" | "w" | "W").then(|| (address, name.into()))
+            })
+            .collect();
         functions.sort_by_key(|(address, _)| *address);
         Symbols { functions }
     }

@@ -232,13 +232,12 @@ impl Machine {
         };
         // Built before anything is set, so that dropping it also undoes a partial change.
         let mut machine = Machine { controls, ledger };
-        let mut quiet = |_: Progress| {};
         machine.controls.set_all(
             Scope::Run,
             &asked,
             &TargetDevice::default(),
             &machine.ledger,
-            &mut quiet,
+            &mut |_: Progress| {},
         )?;
         Ok(machine)
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use fsb_sys::Roots;
 use fsb_sys::error::{Refusal, TestbedError};
 
-use super::interface::{Applied, Context, Control, KEEP, Scope, TargetDevice, Value};
+use super::interface::{Applied, Context, Control, KEEP, Scope, TargetDevice, Value, invalid};
 use crate::declared::OptionKind;
 pub(super) use crate::declared::list as parse;
 
@@ -33,22 +33,16 @@ pub(super) fn check_list(control: &str, value: &str, roots: &Roots) -> Result<()
         return Ok(());
     }
     let asked = parse(value).ok_or_else(|| {
-        TestbedError::request(format!(
-            "{control}={value}: that is not a list of processors"
-        ))
-        .coded(&fsb_model::error::CONTROL_VALUE)
-        .advice("write numbers and ranges, such as 0-3,5")
+        invalid(control, value, "that is not a list of processors")
+            .advice("write numbers and ranges, such as 0-3,5")
     })?;
     let Some(online) = online(roots) else {
         return Ok(());
     };
     match asked.iter().find(|cpu| !online.contains(cpu)) {
         None => Ok(()),
-        Some(cpu) => Err(
-            TestbedError::request(format!("{control}={value}: no processor {cpu}"))
-                .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice(format!("this machine has {}", show(&online))),
-        ),
+        Some(cpu) => Err(invalid(control, value, format_args!("no processor {cpu}"))
+            .advice(format!("this machine has {}", show(&online)))),
     }
 }
 
@@ -112,14 +106,17 @@ pub(super) fn show(numbers: &[u32]) -> String {
             _ => ranges.push((*number, *number)),
         }
     }
-    let show = |(first, last): &(u32, u32)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}-{last}")
-        }
-    };
-    ranges.iter().map(show).collect::<Vec<_>>().join(",")
+    ranges
+        .iter()
+        .map(|(first, last): &(u32, u32)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}-{last}")
+            }
+        })
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use fsb_model::units::{show_bytes, show_seconds};
 use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Context, Control, KEEP, Scope, Stop, TargetDevice, Value, parse, writable};
+use super::interface::{
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, invalid, parse, writable,
+};
 use crate::declared::{OptionKind, OptionValue};
 use crate::ledger::Action;
 
@@ -210,11 +212,11 @@ impl Control for Dirty {
         if value == KEEP {
             return Ok(());
         }
-        self.parse(value).map(drop).map_err(|why| {
-            TestbedError::request(format!("{}={value}: {why}", self.name))
-                .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice("or use keep, which leaves the setting unchanged")
-        })
+        match self.parse(value) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(invalid(self.name, value, why)
+                .advice("or use keep, which leaves the setting unchanged")),
+        }
     }
 
     fn excludes(&self) -> Option<&'static str> {

@@ -273,17 +273,21 @@ fn touch_free_memory(
             }
         }
     }
-    let left = || patience.saturating_sub(start.elapsed());
     let sampled = held.len() as u64 * CHUNK;
-    let mut report = |done: u64| {
-        progress(Progress {
-            activity: Activity::TouchMemory,
-            done: (sampled + done).min(total),
-            total,
-        });
-    };
     // Keeps the memory mapped: otherwise the kernel would hand out the same pages again.
-    match touch(total - sampled, roots, &left, &mut held, &mut report) {
+    match touch(
+        total - sampled,
+        roots,
+        &|| patience.saturating_sub(start.elapsed()),
+        &mut held,
+        &mut |done: u64| {
+            progress(Progress {
+                activity: Activity::TouchMemory,
+                done: (sampled + done).min(total),
+                total,
+            });
+        },
+    ) {
         Ok(_) => {
             let memory = MemoryTouched::new(
                 unbacked.unwrap_or(total / CHUNK * CHUNK),

@@ -101,11 +101,18 @@ fn check_value(name: &str, values: &[Value], value: &str) -> Result<(), TestbedE
     if !values.iter().any(Value::stands_for_many) {
         return one_of(name, values, value);
     }
-    parse(values, value).map(drop).map_err(|why| {
-        TestbedError::request(format!("{name}={value}: {why}"))
-            .coded(&fsb_model::error::CONTROL_VALUE)
-            .advice("'fsb list controls' shows what each takes")
-    })
+    match parse(values, value) {
+        Ok(_) => Ok(()),
+        Err(why) => {
+            Err(invalid(name, value, why).advice("'fsb list controls' shows what each takes"))
+        }
+    }
+}
+
+/// Returns the error of a value that a control does not take.
+pub(super) fn invalid(control: &str, value: &str, why: impl fmt::Display) -> TestbedError {
+    TestbedError::request(format!("{control}={value}: {why}"))
+        .coded(&fsb_model::error::CONTROL_VALUE)
 }
 
 /// The result of setting a control.

@@ -28,12 +28,17 @@ fn parse_mask(text: &str) -> Option<Vec<u32>> {
         .rsplit(',')
         .map(|word| u32::from_str_radix(word, 16).ok())
         .collect();
-    let bits = |(at, word): (usize, u32)| {
-        (0..32)
-            .filter(move |bit| word >> bit & 1 == 1)
-            .map(move |bit| at as u32 * 32 + bit)
-    };
-    Some(words?.into_iter().enumerate().flat_map(bits).collect())
+    Some(
+        words?
+            .into_iter()
+            .enumerate()
+            .flat_map(|(at, word): (usize, u32)| {
+                (0..32)
+                    .filter(move |bit| word >> bit & 1 == 1)
+                    .map(move |bit| at as u32 * 32 + bit)
+            })
+            .collect(),
+    )
 }
 
 fn show_mask(processors: &[u32]) -> String {

@@ -8,7 +8,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use fsb_model::units::show_bytes;
+use fsb_model::units::{show_bytes, show_size};
 use fsb_model::{Bytes, Warning};
 use fsb_sys::ballast::{self, MemoryBallast};
 use fsb_sys::cgroup::{self as place, Hierarchy, MEMORY};
@@ -280,20 +280,19 @@ impl FromStr for Limit {
 impl Limit {
     /// Checks that a machine with this much memory can have the limit.
     fn check(&self, memory: u64) -> Result<(), Refusal> {
-        let show = |bytes: u64| show_bytes(bytes as f64);
         if self.bytes < LEAST {
             return Err(format!(
                 "{} are too little: at least {}",
-                show(self.bytes),
-                show(LEAST)
+                show_size(self.bytes),
+                show_size(LEAST)
             )
             .into());
         }
         if self.bytes > memory {
             return Err(format!(
                 "{} are more than this machine has ({})",
-                show(self.bytes),
-                show(memory)
+                show_size(self.bytes),
+                show_size(memory)
             )
             .into());
         }

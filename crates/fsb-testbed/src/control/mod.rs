@@ -32,6 +32,7 @@ pub use interface::{
     Applied, Context, Control, Held, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value,
 };
 pub use numa::processors_left;
+pub use page_cache::ColdMethod;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
 

@@ -9,7 +9,7 @@ use fsb_sys::error::{Refusal, TestbedError};
 
 use super::cpus;
 use super::cpus::processors_of;
-use super::interface::{Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
+use super::interface::{Context, Control, KEEP, Scope, Stop, TargetDevice, Value, invalid};
 use crate::declared::OptionKind;
 
 pub(super) struct Numa;
@@ -81,19 +81,15 @@ impl Control for Numa {
             return Ok(());
         }
         let asked = cpus::parse(value).ok_or_else(|| {
-            TestbedError::request(format!("numa={value}: that is not a list of nodes"))
-                .coded(&fsb_model::error::CONTROL_VALUE)
+            invalid("numa", value, "that is not a list of nodes")
                 .advice("write a number, such as 0")
         })?;
         let Some(online) = online(roots) else {
             return Ok(());
         };
         if let Some(node) = asked.iter().find(|node| !online.contains(node)) {
-            return Err(
-                TestbedError::request(format!("numa={value}: no node {node}"))
-                    .coded(&fsb_model::error::CONTROL_VALUE)
-                    .advice(format!("this machine has {}", cpus::show(&online))),
-            );
+            return Err(invalid("numa", value, format_args!("no node {node}"))
+                .advice(format!("this machine has {}", cpus::show(&online))));
         }
         if processors(&asked, roots).is_empty() {
             return Err(TestbedError::request(format!(

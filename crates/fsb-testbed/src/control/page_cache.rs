@@ -5,9 +5,9 @@
 
 use fsb_sys::Roots;
 use fsb_sys::error::{Refusal, TestbedError};
+use serde::{Deserialize, Serialize};
 
 use super::interface::{Applied, Context, Control, Scope, TargetDevice, Value};
-use crate::testbed::ColdMethod;
 
 pub(crate) struct PageCache;
 
@@ -17,6 +17,25 @@ pub(crate) const PAGE_CACHE: &str = "page-cache";
 const REMOUNT: &str = "remount";
 const DROP_CACHES: &str = "drop-caches";
 const EVICT: &str = "evict";
+
+/// A method that makes data cold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ColdMethod {
+    /// Unmount, `drop_caches`, mount: data and metadata.
+    Remount,
+    /// `drop_caches` alone: unused data and metadata.
+    DropCaches,
+    /// `POSIX_FADV_DONTNEED` by the worker itself: data only.
+    Evict,
+}
+
+impl ColdMethod {
+    /// Returns whether the method empties the kernel's caches, of data and of metadata.
+    pub(crate) fn empties_kernel_caches(self) -> bool {
+        self != ColdMethod::Evict
+    }
+}
 
 impl Control for PageCache {
     fn name(&self) -> &'static str {

@@ -11,8 +11,8 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting,
-    parse,
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, invalid,
+    is_device_setting, parse,
 };
 use crate::declared::{OptionKind, OptionValue};
 use crate::fs;
@@ -71,9 +71,9 @@ pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), T
             .advice("another program changes this device: check udev rules and tuned")),
         };
     };
-    let fail = |tried: Refusal| {
+    fn fail(tried: Refusal) -> TestbedError {
         TestbedError::trial("the file system keeps its own read-ahead").tried(tried)
-    };
+    }
     std::fs::write(&path, (bytes / 1024).to_string())
         .map_err(|error| fail(attempt("write to", &path, &error)))?;
     match bytes_in(&path) {
@@ -105,11 +105,11 @@ impl Control for ReadAhead {
         if value == KEEP {
             return Ok(());
         }
-        bytes_of(value).map(drop).map_err(|why| {
-            TestbedError::request(format!("read-ahead={value}: {why}"))
-                .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice("or use keep, which leaves the setting unchanged")
-        })
+        match bytes_of(value) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(invalid("read-ahead", value, why)
+                .advice("or use keep, which leaves the setting unchanged")),
+        }
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {

@@ -21,11 +21,11 @@ fn file(device: &Path) -> PathBuf {
 
 /// Parses `none [mq-deadline] kyber` into the names and the name in brackets.
 fn parse(text: &str) -> (Vec<&str>, Option<&str>) {
-    let inner = |word: &'_ str| {
+    fn inner(word: &'_ str) -> bool {
         word.strip_prefix('[')
             .and_then(|word| word.strip_suffix(']'))
             .is_some()
-    };
+    }
     let current = text
         .split_whitespace()
         .find(|word| inner(word))

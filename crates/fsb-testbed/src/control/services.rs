@@ -25,13 +25,13 @@ struct RequestedUnit<'v> {
 /// Parses names such as `cron,apt-daily.timer,anacron?`. Fails on text that cannot be the name of a
 /// unit.
 fn names(value: &str) -> Result<Vec<RequestedUnit<'_>>, TestbedError> {
-    let is_name = |name: &&str| {
+    fn is_name(name: &&str) -> bool {
         !name.is_empty()
             && !name.starts_with('-')
             && name
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c))
-    };
+    }
     let requested = |text| match str::strip_suffix(text, '?') {
         Some(name) => RequestedUnit {
             name,

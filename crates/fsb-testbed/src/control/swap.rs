@@ -1,7 +1,7 @@
 //! Swap. Pages that come back from a disk in the middle of a trial are I/O that the workload did
 //! not cause.
 
-use fsb_model::units::show_bytes;
+use fsb_model::units::{show_bytes, show_size};
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::swap::{self, SwapArea};
 use fsb_sys::{Roots, memory};
@@ -55,13 +55,12 @@ impl Control for Swap {
         if value != OFF || used == 0 || available >= used.saturating_add(MARGIN) {
             return Ok(());
         }
-        let show = |bytes: u64| show_bytes(bytes as f64);
         Err(
             TestbedError::machine("swap cannot be switched off: too little memory")
                 .tried(format!(
                     "{} are in swap, {} of memory are available",
-                    show(used),
-                    show(available)
+                    show_size(used),
+                    show_size(available)
                 ))
                 .advice("end what uses memory, or leave swap=off out"),
         )

@@ -7,8 +7,8 @@ use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting,
-    parse,
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, invalid,
+    is_device_setting, parse,
 };
 use crate::declared::{OptionKind, OptionValue};
 use crate::ledger::Action;
@@ -62,11 +62,12 @@ impl Control for Wbt {
         if value == KEEP {
             return Ok(());
         }
-        micros_of(value).map(drop).map_err(|why| {
-            TestbedError::request(format!("wbt={value}: {why}"))
-                .coded(&fsb_model::error::CONTROL_VALUE)
-                .advice("write off, or a latency such as 75ms")
-        })
+        match micros_of(value) {
+            Ok(_) => Ok(()),
+            Err(why) => {
+                Err(invalid("wbt", value, why).advice("write off, or a latency such as 75ms"))
+            }
+        }
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {

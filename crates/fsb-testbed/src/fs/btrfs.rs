@@ -8,12 +8,12 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, mount, read_trimmed};
 
 use super::file_system::{
-    self, Choice, DeviceSize, FileSystem, FirstWrites, Hazard, Idle, Inspection, Journal,
+    Choice, DeviceSize, FileSystem, FirstWrites, Hazard, Idle, Inspection, Journal,
     MaintenanceCommands, SubvolumeCommands, Tools, ask_about,
 };
 use super::kernel_compatibility::{self, Feature, Version};
-use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
-use crate::declared::{DeclaredOption, OptionKind};
+use super::option_table::OptionTable;
+use crate::declared::DeclaredOption;
 
 pub(super) struct Btrfs;
 
@@ -164,7 +164,7 @@ static CHOICES: &[Choice] = &[
 
 impl FileSystem for Btrfs {
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     fn choices(&self) -> &'static [Choice] {
@@ -394,13 +394,13 @@ fn parse_first_writes(chunks: &str, files: u64) -> Option<FirstWrites> {
     const START: u64 = 256 << 20;
     /// Bytes at the start of the next chunk of data.
     const NEXT_DATA: u64 = 100 << 20;
-    let number_after = |line: &str, name: &str| -> Option<u64> {
+    fn number_after(line: &str, name: &str) -> Option<u64> {
         line.split_whitespace()
             .skip_while(|word| *word != name)
             .nth(1)?
             .parse()
             .ok()
-    };
+    }
     let (mut length, mut found) = (0, FirstWrites::default());
     for line in chunks.lines().map(str::trim) {
         if line.starts_with("length ") {
@@ -479,7 +479,7 @@ fn profiles(chunks: &str) -> BTreeMap<String, String> {
         .lines()
         .filter_map(|line| line.split_once(" type "))
         .map(|(_, rest)| rest);
-    let of = |words: &str| {
+    fn profile_of(words: &str) -> Option<(String, String)> {
         let (kinds, profile): (Vec<&str>, Vec<&str>) = words
             .split_whitespace()
             .next()?
@@ -495,228 +495,11 @@ fn profiles(chunks: &str) -> BTreeMap<String, String> {
                     .to_owned(),
             )
         })
-    };
-    types.filter_map(of).collect()
+    }
+    types.filter_map(profile_of).collect()
 }
 
-/// From btrfs(5) and fs/btrfs/super.c of Linux.
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::value(
-        Durability,
-        "commit",
-        OptionKind::Number(0..=4294967295),
-        "30",
-        "seconds between commits",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "flushoncommit",
-        "a commit writes the data of all files",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "noflushoncommit",
-        "a commit writes data of synced files only (default)",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "barrier",
-        "flush the cache of the device at each commit (default)",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "nobarrier",
-        "never flush the cache of the device",
-    ),
-    DeclaredOption::flag(Durability, "treelog", "fsync writes a log (default)"),
-    DeclaredOption::flag(Durability, "notreelog", "fsync commits everything"),
-    DeclaredOption::flag(Durability, "nologreplay", "mount without replaying the log"),
-    DeclaredOption::flag(Durability, "norecovery", "mount without replaying the log"),
-    DeclaredOption::value(
-        Durability,
-        "fatal_errors",
-        OptionKind::Word(&["bug", "panic"]),
-        "bug",
-        "what happens after a fatal error",
-    ),
-    DeclaredOption::value(
-        Data,
-        "compress",
-        OptionKind::Level(&["zlib", "lzo", "zstd", "no", "none"]),
-        "no",
-        "compress data that looks compressible",
-    )
-    .bare(),
-    DeclaredOption::value(
-        Data,
-        "compress-force",
-        OptionKind::Level(&["zlib", "lzo", "zstd", "no", "none"]),
-        "no",
-        "compress all data",
-    )
-    .bare(),
-    DeclaredOption::flag(Data, "datacow", "copy data on write (default)"),
-    DeclaredOption::flag(
-        Data,
-        "nodatacow",
-        "overwrite data of new files in place, without checksums",
-    ),
-    DeclaredOption::flag(Data, "datasum", "checksums of data (default)"),
-    DeclaredOption::flag(Data, "nodatasum", "no checksums of data of new files"),
-    DeclaredOption::value(
-        Data,
-        "max_inline",
-        OptionKind::Size(0..=u64::MAX),
-        "2048",
-        "largest data that is stored in the tree",
-    ),
-    DeclaredOption::flag(
-        Layout,
-        "autodefrag",
-        "defragment files after small random writes",
-    ),
-    DeclaredOption::flag(
-        Layout,
-        "noautodefrag",
-        "do not defragment in the background (default)",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "discard",
-        OptionKind::Word(&["sync", "async"]),
-        "async",
-        "discard freed extents",
-    )
-    .bare(),
-    DeclaredOption::flag(Layout, "nodiscard", "do not discard freed extents"),
-    DeclaredOption::flag(Layout, "ssd", "allocate for solid-state drives"),
-    DeclaredOption::flag(Layout, "ssd_spread", "allocate from large free areas"),
-    DeclaredOption::flag(Layout, "nossd", "allocate for rotating disks"),
-    DeclaredOption::flag(Layout, "nossd_spread", "do not prefer large free areas"),
-    DeclaredOption::value(
-        Layout,
-        "space_cache",
-        OptionKind::Word(&["v1", "v2"]),
-        "v2",
-        "keep free space in files (v1) or in a tree (v2)",
-    )
-    .bare(),
-    DeclaredOption::flag(Layout, "nospace_cache", "keep no map of free space"),
-    DeclaredOption::flag(Layout, "clear_cache", "rebuild the map of free space"),
-    DeclaredOption::value(
-        Layout,
-        "metadata_ratio",
-        OptionKind::Number(0..=4294967295),
-        "0",
-        "data chunks for each metadata chunk; 0 switches it off",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "alloc_start",
-        OptionKind::Text("size"),
-        "",
-        "least offset of chunks; no effect in current kernels",
-    ),
-    DeclaredOption::flag(
-        Layout,
-        "inode_cache",
-        "reuse inode numbers (before Linux 5.11)",
-    ),
-    DeclaredOption::flag(Layout, "noinode_cache", "do not reuse inode numbers"),
-    DeclaredOption::value(
-        Layout,
-        "fragment",
-        OptionKind::Word(&["data", "metadata", "all"]),
-        "",
-        "fragment free space, for tests",
-    ),
-    DeclaredOption::value(
-        Resources,
-        "thread_pool",
-        OptionKind::Number(1..=4294967295),
-        "",
-        "most worker threads",
-    ),
-    DeclaredOption::flag(
-        Resources,
-        "enospc_debug",
-        "print debugging information when space runs out",
-    ),
-    DeclaredOption::flag(
-        Resources,
-        "noenospc_debug",
-        "print no such information (default)",
-    ),
-    DeclaredOption::flag(
-        Resources,
-        "check_int",
-        "check the integrity of metadata writes",
-    ),
-    DeclaredOption::flag(
-        Resources,
-        "check_int_data",
-        "check the integrity of data writes, too",
-    ),
-    DeclaredOption::value(
-        Resources,
-        "check_int_print_mask",
-        OptionKind::Text("mask"),
-        "",
-        "messages of integrity checks",
-    ),
-    DeclaredOption::flag(Resources, "ref_verify", "check extent references"),
-    file_system::ACL_BY_DEFAULT,
-    DeclaredOption::flag(Access, "noacl", "no access control lists"),
-    DeclaredOption::value(
-        Access,
-        "subvol",
-        OptionKind::Text("path"),
-        "",
-        "subvolume to mount",
-    ),
-    DeclaredOption::value(
-        Access,
-        "subvolid",
-        OptionKind::Text("number"),
-        "",
-        "ID of the subvolume to mount",
-    ),
-    DeclaredOption::value(
-        Access,
-        "subvolrootid",
-        OptionKind::Text("number"),
-        "",
-        "no effect in current kernels",
-    ),
-    DeclaredOption::value(
-        Access,
-        "device",
-        OptionKind::Text("path"),
-        "",
-        "a further device of the file system",
-    ),
-    DeclaredOption::flag(Access, "degraded", "mount with missing devices"),
-    DeclaredOption::flag(
-        Access,
-        "rescan_uuid_tree",
-        "check and rebuild the tree of UUIDs",
-    ),
-    DeclaredOption::value(
-        Access,
-        "rescue",
-        OptionKind::Text("words"),
-        "",
-        "read-only repairs, such as usebackuproot",
-    ),
-    DeclaredOption::flag(Access, "usebackuproot", "try backups of the tree roots"),
-    DeclaredOption::flag(Access, "recovery", "try backups of the tree roots"),
-    DeclaredOption::flag(Access, "skip_balance", "do not resume a balance"),
-    DeclaredOption::flag(
-        Access,
-        "user_subvol_rm_allowed",
-        "users may delete their subvolumes",
-    ),
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("btrfs.options"));
 
 #[cfg(test)]
 mod tests {

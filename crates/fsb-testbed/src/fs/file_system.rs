@@ -20,8 +20,7 @@ use fsb_sys::{Roots, mount as kernel, program};
 use super::kernel_compatibility::Version;
 use super::nfs_server::Export;
 use super::server_process::ServerProcess;
-use crate::declared::OptionGroup::{Access, Data};
-use crate::declared::{DeclaredOption, OptionKind};
+use crate::declared::DeclaredOption;
 
 /// The storage that a file system needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -603,45 +602,6 @@ pub(super) fn bytes_at<const N: usize>(device: &Path, offset: u64) -> Option<[u8
         .ok()?;
     Some(bytes)
 }
-
-pub(super) const USER_QUOTA: DeclaredOption =
-    DeclaredOption::flag(Access, "usrquota", "limits space by user");
-pub(super) const GROUP_QUOTA: DeclaredOption =
-    DeclaredOption::flag(Access, "grpquota", "limits space by group");
-pub(super) const ACL: DeclaredOption =
-    DeclaredOption::flag(Access, "acl", "POSIX access control lists");
-pub(super) const ACL_BY_DEFAULT: DeclaredOption =
-    DeclaredOption::flag(Access, "acl", "POSIX access control lists (default)");
-pub(super) const USER_XATTR: DeclaredOption =
-    DeclaredOption::flag(Access, "user_xattr", "extended attributes of users");
-pub(super) const USER_XATTR_BY_DEFAULT: DeclaredOption = DeclaredOption::flag(
-    Access,
-    "user_xattr",
-    "extended attributes of users (default)",
-);
-pub(super) const NO_USER_XATTR: DeclaredOption =
-    DeclaredOption::flag(Access, "nouser_xattr", "no extended attributes of users");
-pub(super) const RESERVED_USER: DeclaredOption = DeclaredOption::value(
-    Access,
-    "resuid",
-    OptionKind::Number(0..=4294967295),
-    "0",
-    "user who may use reserved blocks",
-);
-pub(super) const RESERVED_GROUP: DeclaredOption = DeclaredOption::value(
-    Access,
-    "resgid",
-    OptionKind::Number(0..=4294967295),
-    "0",
-    "group that may use reserved blocks",
-);
-
-/// An option of fsb: the kernel encrypts the files of file systems with this feature.
-pub(super) const ENCRYPT: DeclaredOption = DeclaredOption::flag(
-    Data,
-    fsb_model::ENCRYPT,
-    "encrypt contents and names of files by fscrypt, with a new key; not ext2 and ext3",
-);
 
 #[cfg(test)]
 mod tests {

@@ -44,11 +44,11 @@ fn library(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
         .flatten()
         .map(|entry| entry.path());
     // Libraries of other architectures may be installed beside those of this one.
-    let is_other = |path: &PathBuf| {
+    fn is_other(path: &PathBuf) -> bool {
         !path
             .to_string_lossy()
             .contains(&format!("/{}-", std::env::consts::ARCH))
-    };
+    }
     let mut directories: Vec<_> = ["/usr/lib64", "/usr/lib"]
         .into_iter()
         .map(PathBuf::from)
@@ -84,8 +84,9 @@ pub(super) fn start(
 ) -> Result<ServerProcess, TestbedError> {
     let (program, package) = PROGRAM;
     let path = program::require(program, package)?;
-    let failed =
-        |tried: Refusal| TestbedError::trial("nfs-ganesha could not be started").tried(tried);
+    fn failed(tried: Refusal) -> TestbedError {
+        TestbedError::trial("nfs-ganesha could not be started").tried(tried)
+    }
     network::bring_loopback_up()
         .map_err(|error| failed(attempt("set up", Path::new("lo"), &error)))?;
     let state = Path::new(STATE).join(name);

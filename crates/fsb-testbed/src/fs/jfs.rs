@@ -7,8 +7,8 @@ use fsb_model::Geometry;
 use super::file_system::{
     self, Cause, FileSystem, Hazard, Inspection, Tools, ask_about, journal_for,
 };
-use crate::declared::OptionGroup::{Access, Durability, Layout};
-use crate::declared::{DeclaredOption, OptionKind};
+use super::option_table::OptionTable;
+use crate::declared::DeclaredOption;
 
 pub(super) struct Jfs;
 
@@ -24,7 +24,7 @@ static TOOLS: Tools = Tools {
 
 impl FileSystem for Jfs {
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     /// From Documentation/admin-guide/jfs.rst of Linux.
@@ -109,75 +109,7 @@ fn parse(text: &str) -> Inspection {
     }
 }
 
-/// From Documentation/admin-guide/jfs.rst of Linux.
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(Durability, "integrity", "write the journal (default)"),
-    DeclaredOption::flag(Durability, "nointegrity", "do not write the journal"),
-    DeclaredOption::value(
-        Durability,
-        "errors",
-        OptionKind::Word(&["continue", "remount-ro", "panic"]),
-        "remount-ro",
-        "what happens after an error",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "discard",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "discard freed extents of at least this number of blocks",
-    )
-    .bare(),
-    DeclaredOption::flag(
-        Layout,
-        "nodiscard",
-        "do not discard freed extents (default)",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "resize",
-        OptionKind::Number(0..=18446744073709551615),
-        "",
-        "grow to this number of blocks",
-    )
-    .bare(),
-    DeclaredOption::value(
-        Access,
-        "iocharset",
-        OptionKind::Text("name"),
-        "",
-        "character set of names",
-    ),
-    DeclaredOption::value(
-        Access,
-        "uid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "owner of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "gid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "group of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "umask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that no directory has",
-    ),
-    DeclaredOption::flag(Access, "quota", "counts space by user"),
-    DeclaredOption::flag(
-        Access,
-        "noquota",
-        "counts no space by user, group or project",
-    ),
-    file_system::USER_QUOTA,
-    file_system::GROUP_QUOTA,
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("jfs.options"));
 
 #[cfg(test)]
 mod tests {

@@ -16,8 +16,7 @@ use fsb_sys::program;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::file_system::{FileSystem, Inspection};
-use super::of_target;
-use crate::local::check_foreign;
+use super::{foreign, of_target};
 
 /// Returns the geometry that the target's mkfs command gives a disk of `bytes` bytes. Returns
 /// `None` if the file system needs no mkfs, if the program is missing or fails, and for arguments
@@ -28,7 +27,7 @@ use crate::local::check_foreign;
 /// again afterwards.
 pub fn large_disk(spec: &FileSystemSpec, bytes: u64) -> Option<Geometry> {
     let member = of_target(spec).ok()?;
-    check_foreign(spec).ok()?;
+    foreign::check(spec).ok()?;
     made_on(member, &spec.mkfs_arguments(), bytes)
         .map(|made| made.geometry)
         .filter(|geometry| *geometry != Geometry::default())

@@ -8,6 +8,7 @@ mod btrfs;
 mod ext;
 mod f2fs;
 mod file_system;
+mod foreign;
 mod ganesha;
 mod jfs;
 mod kernel_compatibility;
@@ -17,6 +18,7 @@ mod nfs_server;
 mod nilfs2;
 mod ntfs;
 mod null;
+mod option_table;
 mod options;
 mod other;
 mod reiserfs;
@@ -40,6 +42,7 @@ pub use file_system::{
     Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, SubvolumeCommands, Tools,
     Tune,
 };
+pub(crate) use foreign::check as check_foreign;
 use fsb_model::{FileSystemSpec, Target};
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;
@@ -53,7 +56,7 @@ pub(crate) use null::Null;
 pub use options::{COMMON, Recipe, recipe};
 pub(crate) use options::{check, suggestion};
 pub use risk::{requested_risks, risk_of_choice};
-pub(crate) use risk::{risks_found, risks_of_device, risks_of_mount, unseen_risk};
+pub(crate) use risk::{risks_found, risks_of_mount, unseen_risk};
 
 /// Every file system that fsb knows.
 pub static REGISTRY: &[&dyn FileSystem] = &[

@@ -23,9 +23,9 @@ use super::file_system::{
 };
 use super::kernel_compatibility::Version;
 use super::nfs_server::{Export, NfsServer, serve};
+use super::option_table::OptionTable;
 use super::{btrfs, ext, ganesha, rpc_services, xfs};
-use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Network, Resources};
-use crate::declared::{DeclaredOption, OptionKind, bit_rate, key};
+use crate::declared::{DeclaredOption, bit_rate, key};
 
 /// NFS on a file system of this list.
 pub(super) struct Nfs {
@@ -151,7 +151,7 @@ impl FileSystem for Nfs {
     }
 
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     fn hazards(&self) -> &'static [Hazard] {
@@ -171,13 +171,13 @@ impl FileSystem for Nfs {
     }
 
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
-        let refused = |option: &str, why: String| {
+        fn refused(option: &str, why: String) -> TestbedError {
             TestbedError::request(format!("nfs refuses the option '{option}'"))
                 .coded(&fsb_model::error::UNKNOWN_OPTION)
                 .field("option", option)
                 .tried(why)
                 .advice("'fsb list file-systems nfs' shows its options")
-        };
+        }
         for option in &spec.options {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             if name == "export" && self.variant(std::slice::from_ref(option)).is_none() {
@@ -452,122 +452,7 @@ impl ExportOptions {
     }
 }
 
-/// From nfs(5) and exports(5).
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(
-        Durability,
-        "sync",
-        "the server answers when changes are on its device (default)",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "async",
-        "the server answers before changes are on its device",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "export",
-        OptionKind::Word(&["ext3", "ext4", "xfs", "btrfs"]),
-        "ext4",
-        "the exported file system",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "server",
-        OptionKind::Word(&SERVERS),
-        "kernel",
-        "the server: the kernel's, or nfs-ganesha (version 4 without async)",
-    ),
-    DeclaredOption::value(
-        Network,
-        "delay",
-        OptionKind::Time(0.0..=10.0),
-        "",
-        "time that the network adds to each round trip, half in each direction",
-    ),
-    DeclaredOption::value(
-        Network,
-        "rate",
-        OptionKind::BitRate(8000..=32_000_000_000),
-        "",
-        "most bits per second in each direction, such as 100M or 1G",
-    ),
-    DeclaredOption::value(
-        Data,
-        "vers",
-        OptionKind::Word(&VERSIONS),
-        "4.2",
-        "version of the protocol",
-    ),
-    DeclaredOption::value(
-        Data,
-        "rsize",
-        OptionKind::Size(1024..=1 << 20),
-        "",
-        "most bytes of a read call",
-    ),
-    DeclaredOption::value(
-        Data,
-        "wsize",
-        OptionKind::Size(1024..=1 << 20),
-        "",
-        "most bytes of a write call",
-    ),
-    DeclaredOption::value(
-        Resources,
-        "clients",
-        OptionKind::Number(1..=16),
-        "1",
-        "clients, each with its own connections and caches; thread n of a workload uses client n modulo their number",
-    ),
-    DeclaredOption::value(
-        Resources,
-        "nconnect",
-        OptionKind::Number(1..=16),
-        "1",
-        "TCP connections of each client",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "ac",
-        "the client keeps attributes for a while (default)",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "noac",
-        "the client keeps no attributes and writes synchronously",
-    ),
-    DeclaredOption::value(
-        Access,
-        "actimeo",
-        OptionKind::Number(0..=86_400),
-        "",
-        "seconds that attributes are kept",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "cto",
-        "an open checks whether the file changed (default)",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "nocto",
-        "an open does not check whether the file changed",
-    ),
-    DeclaredOption::value(
-        Access,
-        "lookupcache",
-        OptionKind::Word(&["all", "none", "positive"]),
-        "all",
-        "names that the client keeps",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "hard",
-        "calls are repeated until the server answers (default)",
-    ),
-    DeclaredOption::flag(Access, "soft", "calls fail after some repetitions"),
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("nfs.options"));
 
 #[cfg(test)]
 mod tests {

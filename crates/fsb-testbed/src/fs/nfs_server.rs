@@ -75,11 +75,10 @@ pub(crate) struct Export(pub(super) DeviceNumber);
 
 impl Export {
     pub(super) fn of_device(device: &Path) -> Result<Export, TestbedError> {
-        let missing = || {
+        block::number_of(device).map(Export).ok_or_else(|| {
             TestbedError::machine("the exported device is not there")
                 .tried(device.display().to_string())
-        };
-        block::number_of(device).map(Export).ok_or_else(missing)
+        })
     }
 
     fn name(self) -> String {
@@ -208,12 +207,11 @@ impl Export {
         // An unmounted client still closes files. From NFS 4.1 on it says goodbye when it has
         // closed all. Version 4.0 has no such call, so the server is asked to forget a client
         // without open files.
-        let is_gone = || {
+        if !poll_until(PATIENCE, || {
             let mut clients = self.clients();
             clients.retain(|client| !forget_idle(client));
             clients.is_empty()
-        };
-        if !poll_until(PATIENCE, is_gone) {
+        }) {
             return Err(TestbedError::trial(
                 "the NFS client still uses its server after the unmount",
             ));
@@ -362,7 +360,9 @@ fn publish(served: &Served) -> Result<(), TestbedError> {
     if of_kernel.is_empty() {
         return Ok(());
     }
-    let channel = |cache: &str| Path::new("/proc/net/rpc").join(cache).join("channel");
+    fn channel(cache: &str) -> PathBuf {
+        Path::new("/proc/net/rpc").join(cache).join("channel")
+    }
     for network in served.networks.values().flatten() {
         write(&channel("auth.unix.ip"), &client_line(network.far()))?;
     }
@@ -411,7 +411,9 @@ fn handle_line(fsid: u32, directory: &Path) -> String {
 
 /// Starts the kernel's server unless it runs. It ends with the guest.
 pub(super) fn serve() -> Result<(), TestbedError> {
-    let control = |name: &str| Path::new(NFSD).join(name);
+    fn control(name: &str) -> PathBuf {
+        Path::new(NFSD).join(name)
+    }
     let threads = fsb_sys::read_trimmed(&control("threads"));
     if threads.is_some_and(|threads| threads != "0") {
         return Ok(());

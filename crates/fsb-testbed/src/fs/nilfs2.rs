@@ -6,8 +6,8 @@ use fsb_model::{FileSystemSpec, Geometry};
 use fsb_sys::error::TestbedError;
 
 use super::file_system::{FileSystem, Hazard, Inspection, Tools, ask_about};
-use crate::declared::OptionGroup::{Access, Durability, Layout};
-use crate::declared::{DeclaredOption, OptionKind};
+use super::option_table::OptionTable;
+use crate::declared::DeclaredOption;
 
 pub(super) struct Nilfs2;
 
@@ -23,7 +23,7 @@ static TOOLS: Tools = Tools {
 
 impl FileSystem for Nilfs2 {
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     /// From Documentation/filesystems/nilfs2.rst of Linux.
@@ -104,47 +104,7 @@ fn parse(text: &str) -> Inspection {
     }
 }
 
-/// From Documentation/filesystems/nilfs2.rst of Linux.
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(
-        Durability,
-        "barrier",
-        "flush the cache of the device (default)",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "nobarrier",
-        "never flush the cache of the device",
-    ),
-    DeclaredOption::value(
-        Durability,
-        "order",
-        OptionKind::Word(&["relaxed", "strict"]),
-        "relaxed",
-        "order of data writes",
-    ),
-    DeclaredOption::flag(Durability, "norecovery", "mount without recovery"),
-    DeclaredOption::value(
-        Durability,
-        "errors",
-        OptionKind::Word(&["continue", "remount-ro", "panic"]),
-        "remount-ro",
-        "what happens after an error",
-    ),
-    DeclaredOption::flag(Layout, "discard", "discard freed segments"),
-    DeclaredOption::flag(
-        Layout,
-        "nodiscard",
-        "do not discard freed segments (default)",
-    ),
-    DeclaredOption::value(
-        Access,
-        "cp",
-        OptionKind::Number(1..=18446744073709551615),
-        "",
-        "checkpoint to mount",
-    ),
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("nilfs2.options"));
 
 #[cfg(test)]
 mod tests {

@@ -11,12 +11,12 @@ use fsb_sys::mount::unmount_patiently;
 use fsb_sys::{Roots, mount_isolation, mountinfo, program};
 
 use super::file_system::{
-    self, FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options,
+    FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options,
 };
+use super::option_table::OptionTable;
 use super::other::cluster_size;
 use super::server_process::{PATIENCE, ServerProcess};
-use crate::declared::OptionGroup::{Access, Data, Layout};
-use crate::declared::{DeclaredOption, OptionKind};
+use crate::declared::DeclaredOption;
 
 /// NTFS through ntfs-3g.
 pub(super) struct Ntfs;
@@ -41,7 +41,7 @@ const MINIMUM_SIZE: u64 = 4 << 20;
 
 impl FileSystem for Ntfs {
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     fn name(&self) -> &'static str {
@@ -82,13 +82,12 @@ impl FileSystem for Ntfs {
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         let (uid, gid) = request.owner;
         let mut options = vec!["no_detach".to_owned()];
-        let decided = |option: &String| {
+        if !request.options.iter().any(|option: &String| {
             ["uid=", "gid=", "usermapping="]
                 .iter()
                 .any(|key| option.starts_with(key))
                 || option == "permissions"
-        };
-        if !request.options.iter().any(decided) {
+        }) {
             options.extend([format!("uid={uid}"), format!("gid={gid}")]);
         }
         options.extend_from_slice(request.options);
@@ -189,149 +188,14 @@ fn parse(text: &str) -> Inspection {
     }
 }
 
-/// From ntfs-3g(8).
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(
-        Data,
-        "compression",
-        "files in compressed directories are compressed",
-    ),
-    DeclaredOption::flag(Data, "nocompression", "no file is compressed (default)"),
-    DeclaredOption::flag(Data, "big_writes", "requests of more than a page"),
-    DeclaredOption::value(
-        Data,
-        "max_read",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "most bytes of a read request",
-    ),
-    DeclaredOption::value(
-        Data,
-        "delay_mtime",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "seconds for which times of open files are not written",
-    )
-    .bare(),
-    DeclaredOption::flag(Access, "permissions", "permissions as files have them"),
-    file_system::ACL,
-    DeclaredOption::flag(
-        Access,
-        "inherit",
-        "new files inherit the lists of their directory",
-    ),
-    DeclaredOption::value(
-        Access,
-        "usermapping",
-        OptionKind::Text("path"),
-        "",
-        "file that maps users",
-    ),
-    DeclaredOption::value(
-        Access,
-        "streams_interface",
-        OptionKind::Word(&["none", "windows", "xattr", "openxattr"]),
-        "",
-        "access to named data streams",
-    ),
-    file_system::USER_XATTR,
-    DeclaredOption::flag(
-        Access,
-        "windows_names",
-        "refuse names that Windows cannot have",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "hide_hid_files",
-        "hide files with the flag 'hidden'",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "hide_dot_files",
-        "files whose name begins with a dot are hidden",
-    ),
-    DeclaredOption::flag(Access, "ignore_case", "names without case"),
-    DeclaredOption::flag(Access, "force", "mount after an unclean shutdown"),
-    DeclaredOption::flag(
-        Access,
-        "recover",
-        "recover after an unclean shutdown (default)",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "norecover",
-        "refuse to mount after an unclean shutdown",
-    ),
-    DeclaredOption::flag(Access, "remove_hiberfile", "delete the hibernation file"),
-    DeclaredOption::flag(Access, "show_sys_files", "show files of metadata"),
-    DeclaredOption::flag(Access, "efs_raw", "raw access to encrypted files"),
-    DeclaredOption::value(
-        Access,
-        "locale",
-        OptionKind::Text("name"),
-        "",
-        "locale of names",
-    ),
-    DeclaredOption::flag(Access, "allow_other", "all users may access the files"),
-    DeclaredOption::flag(
-        Access,
-        "default_permissions",
-        "the kernel checks permissions",
-    ),
-    DeclaredOption::flag(Access, "no_def_opts", "no default options"),
-    DeclaredOption::flag(Access, "debug", "print debugging information"),
-    DeclaredOption::flag(Access, "no_detach", "the server stays in the foreground"),
-    DeclaredOption::value(
-        Access,
-        "special_files",
-        OptionKind::Word(&["interix", "wsl"]),
-        "interix",
-        "form of special files",
-    ),
-    DeclaredOption::flag(Access, "posix_nlink", "count links as POSIX does"),
-    DeclaredOption::value(
-        Access,
-        "uid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "owner of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "gid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "group of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "umask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that nothing has",
-    ),
-    DeclaredOption::value(
-        Access,
-        "dmask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that no directory has",
-    ),
-    DeclaredOption::value(
-        Access,
-        "fmask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that no file has",
-    ),
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("ntfs.options"));
 
 /// NTFS by the kernel's own driver.
 pub(super) struct Ntfs3;
 
 impl FileSystem for Ntfs3 {
     fn options(&self) -> &'static [DeclaredOption] {
-        NTFS3_OPTIONS
+        &NTFS3_OPTIONS
     }
 
     fn name(&self) -> &'static str {
@@ -368,88 +232,7 @@ impl FileSystem for Ntfs3 {
     }
 }
 
-/// From Documentation/filesystems/ntfs3.rst of Linux.
-static NTFS3_OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(Data, "sparse", "new files are sparse"),
-    DeclaredOption::flag(Data, "prealloc", "allocate beyond the end of growing files"),
-    DeclaredOption::flag(
-        Data,
-        "noprealloc",
-        "do not allocate beyond the end of growing files",
-    ),
-    DeclaredOption::flag(Layout, "discard", "discard freed clusters"),
-    DeclaredOption::flag(
-        Layout,
-        "nodiscard",
-        "do not discard freed clusters (default)",
-    ),
-    DeclaredOption::flag(Access, "force", "mount a volume that is marked dirty"),
-    DeclaredOption::value(
-        Access,
-        "iocharset",
-        OptionKind::Text("name"),
-        "",
-        "character set of names",
-    ),
-    DeclaredOption::value(
-        Access,
-        "nls",
-        OptionKind::Text("name"),
-        "",
-        "character set of names",
-    ),
-    DeclaredOption::flag(Access, "nohidden", "hide files with the flag 'hidden'"),
-    DeclaredOption::flag(
-        Access,
-        "hide_dot_files",
-        "files whose name begins with a dot are hidden",
-    ),
-    DeclaredOption::flag(Access, "sys_immutable", "system files cannot be changed"),
-    DeclaredOption::flag(Access, "showmeta", "show files of metadata"),
-    DeclaredOption::flag(
-        Access,
-        "windows_names",
-        "refuse names that Windows cannot have",
-    ),
-    DeclaredOption::flag(Access, "nocase", "names without case"),
-    file_system::ACL,
-    DeclaredOption::flag(Access, "noacl", "no access control lists (default)"),
-    DeclaredOption::value(
-        Access,
-        "uid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "owner of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "gid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "group of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "umask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that nothing has",
-    ),
-    DeclaredOption::value(
-        Access,
-        "dmask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that no directory has",
-    ),
-    DeclaredOption::value(
-        Access,
-        "fmask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that no file has",
-    ),
-];
+static NTFS3_OPTIONS: OptionTable = OptionTable::new(include_str!("ntfs3.options"));
 
 #[cfg(test)]
 mod tests {

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::file_system::{
     Cause, FileSystem, Hazard, Home, Inspection, Tools, refuse_mkfs_and_medium,
 };
-use crate::declared::OptionGroup::Simulation;
-use crate::declared::{DeclaredOption, OptionKind, OptionValue, key};
+use super::option_table::OptionTable;
+use crate::declared::{DeclaredOption, OptionValue, key};
 
 pub(crate) struct Null;
 
@@ -144,7 +144,7 @@ impl Null {
 
 impl FileSystem for Null {
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     fn hazards(&self) -> &'static [Hazard] {
@@ -192,38 +192,7 @@ impl FileSystem for Null {
     }
 }
 
-/// The options of a null target, which all set simulated values.
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::value(
-        Simulation,
-        "slowdown",
-        OptionKind::Percent,
-        "",
-        "times are longer by this share",
-    ),
-    DeclaredOption::value(
-        Simulation,
-        "noise",
-        OptionKind::Percent,
-        "5%",
-        "standard deviation of trials",
-    ),
-    DeclaredOption::value(
-        Simulation,
-        "interference",
-        OptionKind::Percent,
-        "",
-        "share of trials that report interference",
-    ),
-    DeclaredOption::flag(Simulation, "unsafe", "the target is marked unsafe"),
-    DeclaredOption::value(
-        Simulation,
-        "fail",
-        OptionKind::Word(&["enospc", "eio", "erofs", "mkfs", "mount"]),
-        "",
-        "provisioning fails with this error",
-    ),
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("null.options"));
 
 #[cfg(test)]
 mod tests {

@@ -13,8 +13,8 @@ use fsb_sys::program;
 use super::file_system::{
     Cause, FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools, bytes_at,
 };
-use crate::declared::OptionGroup::{Access, Durability, Layout};
-use crate::declared::{DeclaredOption, OptionKind};
+use super::option_table::OptionTable;
+use crate::declared::DeclaredOption;
 
 /// A file system without a file of its own.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Other {
     note: Option<&'static str>,
     hazards: &'static [Hazard],
     /// See [`FileSystem::options`].
-    options: &'static [DeclaredOption],
+    options: Option<&'static OptionTable>,
     /// Reads the geometry from the unmounted device.
     geometry: fn(&Path) -> Geometry,
     /// Arguments that give a slice the geometry of a large disk; see [`FileSystem::fit`].
@@ -57,7 +57,7 @@ pub(super) static MINIX: Other = Other {
     ownerless: false,
     note: None,
     hazards: NO_JOURNAL,
-    options: &[],
+    options: None,
     geometry: |_| Geometry::default(),
     fit: |_, _| Vec::new(),
 };
@@ -80,7 +80,7 @@ pub(super) static VFAT: Other = Other {
     ownerless: true,
     note: None,
     hazards: NO_JOURNAL,
-    options: VFAT_OPTIONS,
+    options: Some(&VFAT_OPTIONS),
     geometry: fat_geometry,
     fit: fat_fit,
 };
@@ -102,7 +102,7 @@ pub(super) static EXFAT: Other = Other {
     ownerless: true,
     note: None,
     hazards: NO_JOURNAL,
-    options: EXFAT_OPTIONS,
+    options: Some(&EXFAT_OPTIONS),
     geometry: exfat_geometry,
     fit: cluster_size,
 };
@@ -205,7 +205,7 @@ pub(super) fn by_its_program(name: &str) -> Option<&'static dyn FileSystem> {
             ownerless: false,
             note: Some(UNKNOWN),
             hazards: &[],
-            options: &[],
+            options: None,
             geometry: |_| Geometry::default(),
             fit: |_, _| Vec::new(),
         }))
@@ -227,7 +227,7 @@ impl FileSystem for Other {
     }
 
     fn options(&self) -> &'static [DeclaredOption] {
-        self.options
+        self.options.map_or(&[], |table| table)
     }
 
     fn modules(&self) -> &'static [&'static str] {
@@ -272,235 +272,9 @@ impl FileSystem for Other {
     }
 }
 
-/// From Documentation/filesystems/vfat.rst of Linux.
-static VFAT_OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(
-        Durability,
-        "flush",
-        "write out soon after the last file is closed",
-    ),
-    DeclaredOption::value(
-        Durability,
-        "errors",
-        OptionKind::Word(&["panic", "continue", "remount-ro"]),
-        "remount-ro",
-        "what happens after an error",
-    ),
-    DeclaredOption::flag(Layout, "discard", "discard freed clusters"),
-    DeclaredOption::flag(Layout, "usefree", "trust the stored count of free clusters"),
-    DeclaredOption::value(
-        Access,
-        "allow_utime",
-        OptionKind::Text("octal mode"),
-        "",
-        "who may set times",
-    ),
-    DeclaredOption::value(
-        Access,
-        "codepage",
-        OptionKind::Number(0..=65535),
-        "",
-        "code page of short names",
-    ),
-    DeclaredOption::value(
-        Access,
-        "iocharset",
-        OptionKind::Text("name"),
-        "",
-        "character set of long names",
-    ),
-    DeclaredOption::value(
-        Access,
-        "utf8",
-        OptionKind::Text("no value, or 0 or 1"),
-        "",
-        "names are in UTF-8",
-    )
-    .bare(),
-    DeclaredOption::value(
-        Access,
-        "check",
-        OptionKind::Word(&["relaxed", "strict", "normal", "r", "s", "n"]),
-        "normal",
-        "rules of names",
-    ),
-    DeclaredOption::value(
-        Access,
-        "shortname",
-        OptionKind::Word(&["lower", "win95", "winnt", "mixed"]),
-        "mixed",
-        "short names",
-    ),
-    DeclaredOption::value(
-        Access,
-        "uni_xlate",
-        OptionKind::Text("no value, or 0 or 1"),
-        "",
-        "escape unknown characters",
-    )
-    .bare(),
-    DeclaredOption::value(
-        Access,
-        "nonumtail",
-        OptionKind::Text("no value, or 0 or 1"),
-        "",
-        "short names without numbers",
-    )
-    .bare(),
-    DeclaredOption::value(
-        Access,
-        "tz",
-        OptionKind::Text("UTC"),
-        "",
-        "times are in UTC",
-    ),
-    DeclaredOption::value(
-        Access,
-        "time_offset",
-        OptionKind::Text("minutes"),
-        "",
-        "offset of times from UTC",
-    ),
-    DeclaredOption::flag(Access, "quiet", "ignore changes of owners and permissions"),
-    DeclaredOption::flag(
-        Access,
-        "showexec",
-        "only programs of Windows are executable",
-    ),
-    DeclaredOption::flag(Access, "sys_immutable", "system files cannot be changed"),
-    DeclaredOption::flag(
-        Access,
-        "rodir",
-        "the flag 'read-only' has effect on directories",
-    ),
-    DeclaredOption::flag(Access, "dots", "no effect in current kernels"),
-    DeclaredOption::flag(Access, "nodots", "no effect in current kernels"),
-    DeclaredOption::flag(Access, "dos1xfloppy", "mount floppies of DOS 1"),
-    DeclaredOption::value(
-        Access,
-        "nfs",
-        OptionKind::Word(&["stale_rw", "nostale_ro"]),
-        "",
-        "export by NFS",
-    )
-    .bare(),
-    DeclaredOption::flag(Access, "nocase", "names without case"),
-    DeclaredOption::flag(Access, "debug", "print debugging information"),
-    DeclaredOption::value(
-        Access,
-        "uid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "owner of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "gid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "group of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "umask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that nothing has",
-    ),
-    DeclaredOption::value(
-        Access,
-        "dmask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that no directory has",
-    ),
-    DeclaredOption::value(
-        Access,
-        "fmask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that no file has",
-    ),
-];
+static VFAT_OPTIONS: OptionTable = OptionTable::new(include_str!("vfat.options"));
 
-/// From fs/exfat/super.c of Linux.
-static EXFAT_OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::value(
-        Durability,
-        "errors",
-        OptionKind::Word(&["panic", "continue", "remount-ro"]),
-        "remount-ro",
-        "what happens after an error",
-    ),
-    DeclaredOption::flag(Layout, "discard", "discard freed clusters"),
-    DeclaredOption::value(
-        Access,
-        "allow_utime",
-        OptionKind::Text("octal mode"),
-        "",
-        "who may set times",
-    ),
-    DeclaredOption::value(
-        Access,
-        "iocharset",
-        OptionKind::Text("name"),
-        "utf8",
-        "character set of names",
-    ),
-    DeclaredOption::flag(Access, "utf8", "names are in UTF-8"),
-    DeclaredOption::flag(Access, "keep_last_dots", "keep dots at the end of names"),
-    DeclaredOption::flag(Access, "sys_tz", "times are in the time zone of the system"),
-    DeclaredOption::value(
-        Access,
-        "time_offset",
-        OptionKind::Text("minutes"),
-        "",
-        "offset of times from UTC",
-    ),
-    DeclaredOption::flag(Access, "zero_size_dir", "new directories are empty"),
-    DeclaredOption::value(
-        Access,
-        "namecase",
-        OptionKind::Number(0..=1),
-        "",
-        "no effect in current kernels",
-    ),
-    DeclaredOption::value(
-        Access,
-        "uid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "owner of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "gid",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "group of all files",
-    ),
-    DeclaredOption::value(
-        Access,
-        "umask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that nothing has",
-    ),
-    DeclaredOption::value(
-        Access,
-        "dmask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that no directory has",
-    ),
-    DeclaredOption::value(
-        Access,
-        "fmask",
-        OptionKind::Text("octal mode"),
-        "",
-        "permissions that no file has",
-    ),
-];
+static EXFAT_OPTIONS: OptionTable = OptionTable::new(include_str!("exfat.options"));
 
 #[cfg(test)]
 mod tests {

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::file_system;
 use super::file_system::{
     Cause, ExternalJournal, FileSystem, Hazard, Inspection, Tools, ask_about,
 };
-use crate::declared::OptionGroup::{Access, Data, Durability, Layout};
-use crate::declared::{DeclaredOption, OptionKind};
+use super::option_table::OptionTable;
+use crate::declared::DeclaredOption;
 
 pub(super) struct Reiserfs;
 
@@ -25,7 +24,7 @@ static TOOLS: Tools = Tools {
 
 impl FileSystem for Reiserfs {
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     /// From mount(8).
@@ -119,145 +118,7 @@ fn parse(text: &str) -> Inspection {
     }
 }
 
-/// From mount(8) and fs/reiserfs/super.c of Linux 6.12.
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::value(
-        Durability,
-        "data",
-        OptionKind::Word(&["ordered", "journal", "writeback"]),
-        "ordered",
-        "data goes to the journal, before its metadata, or at any time",
-    ),
-    DeclaredOption::value(
-        Durability,
-        "commit",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "seconds between commits of the journal",
-    ),
-    DeclaredOption::value(
-        Durability,
-        "barrier",
-        OptionKind::Word(&["none", "flush"]),
-        "",
-        "flush the cache of the device",
-    ),
-    DeclaredOption::flag(Durability, "nolog", "do not write the journal"),
-    DeclaredOption::value(
-        Durability,
-        "jdev",
-        OptionKind::Text("path"),
-        "",
-        "device of an external journal",
-    ),
-    DeclaredOption::value(
-        Durability,
-        "errors",
-        OptionKind::Word(&["continue", "ro-remount", "panic"]),
-        "",
-        "what happens after an error",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "replayonly",
-        "replay the journal and do not mount",
-    ),
-    DeclaredOption::value(
-        Data,
-        "tails",
-        OptionKind::Word(&["on", "off", "small"]),
-        "",
-        "ends of files share blocks",
-    ),
-    DeclaredOption::flag(Data, "notail", "ends of files have blocks of their own"),
-    DeclaredOption::flag(Data, "conv", "use format 3.6 for new objects"),
-    DeclaredOption::value(
-        Layout,
-        "hash",
-        OptionKind::Word(&["rupasov", "tea", "r5", "detect"]),
-        "",
-        "hash of names in directories",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "block-allocator",
-        OptionKind::Text("words"),
-        "",
-        "policy of block allocation",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "alloc",
-        OptionKind::Text("words"),
-        "",
-        "policy of block allocation",
-    ),
-    DeclaredOption::flag(Layout, "border", "no effect in current kernels"),
-    DeclaredOption::flag(Layout, "noborder", "disable the border algorithm"),
-    DeclaredOption::flag(
-        Layout,
-        "no_unhashed_relocation",
-        "no effect in current kernels",
-    ),
-    DeclaredOption::flag(Layout, "hashed_relocation", "allocate by hashes of names"),
-    DeclaredOption::flag(Layout, "test4", "a test of the allocator"),
-    DeclaredOption::value(
-        Layout,
-        "nolargeio",
-        OptionKind::Number(0..=1),
-        "",
-        "stat reports the block size as preferred size of I/O",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "resize",
-        OptionKind::Text("blocks or auto"),
-        "",
-        "grow to this number of blocks",
-    ),
-    file_system::USER_XATTR,
-    file_system::NO_USER_XATTR,
-    file_system::ACL,
-    DeclaredOption::flag(Access, "noacl", "no access control lists"),
-    DeclaredOption::flag(Access, "attrs", "flags of inodes"),
-    DeclaredOption::flag(Access, "noattrs", "no flags of inodes"),
-    DeclaredOption::flag(
-        Access,
-        "expose_privroot",
-        "show the directory of extended attributes",
-    ),
-    DeclaredOption::value(
-        Access,
-        "usrjquota",
-        OptionKind::Text("file"),
-        "",
-        "file of journaled quotas of users",
-    )
-    .bare(),
-    DeclaredOption::value(
-        Access,
-        "grpjquota",
-        OptionKind::Text("file"),
-        "",
-        "file of journaled quotas of groups",
-    )
-    .bare(),
-    DeclaredOption::value(
-        Access,
-        "jqfmt",
-        OptionKind::Word(&["vfsold", "vfsv0", "vfsv1"]),
-        "",
-        "format of journaled quotas",
-    ),
-    DeclaredOption::flag(Access, "quota", "counts space by user"),
-    DeclaredOption::flag(
-        Access,
-        "noquota",
-        "counts no space by user, group or project",
-    ),
-    file_system::USER_QUOTA,
-    file_system::GROUP_QUOTA,
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("reiserfs.options"));
 
 #[cfg(test)]
 mod tests {

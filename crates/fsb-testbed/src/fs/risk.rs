@@ -1,16 +1,13 @@
 //! The risks of targets, mounts and devices: which hazards they have.
 
-use std::path::Path;
-
 use fsb_model::FileSystemSpec;
 use fsb_model::run::Risk;
 use fsb_sys::mountinfo::Mount;
-use fsb_sys::{Roots, program, read_trimmed};
+use fsb_sys::program;
 
 use super::file_system::{Cause, Choice, FileSystem, Hazard, UNFLUSHED};
 use super::find;
 use super::of_mount;
-use crate::storage::Storage;
 
 fn risks(
     member: &dyn FileSystem,
@@ -18,14 +15,17 @@ fn risks(
     words: &[String],
     features: Option<&[String]>,
 ) -> Vec<Risk> {
-    let risk = |hazard: &Hazard| {
-        let cause = hazard.found_in(options, words, features)?;
-        Some(Risk {
-            cause,
-            loss: hazard.loss.to_owned(),
+    member
+        .hazards()
+        .iter()
+        .filter_map(|hazard: &Hazard| {
+            let cause = hazard.found_in(options, words, features)?;
+            Some(Risk {
+                cause,
+                loss: hazard.loss.to_owned(),
+            })
         })
-    };
-    member.hazards().iter().filter_map(risk).collect()
+        .collect()
 }
 
 /// Returns the risks of a requested target.
@@ -54,21 +54,20 @@ fn arguments(spec: &FileSystemSpec) -> Vec<String> {
 
 /// Returns the risk of a choice: its own, or the first hazard that it causes.
 pub fn risk_of_choice(member: &dyn FileSystem, choice: &Choice) -> Option<String> {
-    let owned = |words: &[&str]| {
+    fn owned(words: &[&str]) -> Vec<String> {
         words
             .iter()
             .map(|word| (*word).to_owned())
             .collect::<Vec<_>>()
-    };
+    }
     // A hazard of the format exists with every option.
     let found = risks(member, &owned(choice.mount), &owned(choice.mkfs), None);
-    let declared = || {
+    choice.risk.map(str::to_owned).or_else(|| {
         found
             .into_iter()
             .find(|risk| !is_of_format(member, risk))
             .map(|risk| risk.loss)
-    };
-    choice.risk.map(str::to_owned).or_else(declared)
+    })
 }
 
 fn is_of_format(member: &dyn FileSystem, risk: &Risk) -> bool {
@@ -116,48 +115,6 @@ pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
     mount.kind.starts_with("nfs").then_some(
         "the server may export it async, which a client cannot see: then a crash of the server may lose synced data",
     )
-}
-
-/// Returns the risks of a device: it or a device beneath it has a volatile cache that the kernel
-/// does not flush, or the file system that holds its image is mounted with a hazard.
-pub(crate) fn risks_of_device(directory: &Path) -> Vec<Risk> {
-    let mut found = Vec::new();
-    for layer in Storage::beneath_device(directory, &Roots::default()).found {
-        found.extend(layer.device.as_deref().and_then(unflushed_cache));
-        let of_options = layer
-            .mount
-            .iter()
-            .flat_map(risks_of_mount)
-            .filter(|risk| risk.loss == UNFLUSHED);
-        found.extend(of_options.map(|risk| Risk {
-            cause: format!("{} beneath the image", risk.cause),
-            ..risk
-        }));
-    }
-    found.sort();
-    found.dedup();
-    found
-}
-
-/// Returns the risk of a disk that reports a volatile cache (virtio-blk: `cache_type`; SCSI and
-/// SATA: the one of scsi_disk) while the kernel treats the cache as not volatile
-/// (`queue/write_cache`).
-fn unflushed_cache(directory: &Path) -> Option<Risk> {
-    let scsi = std::fs::read_dir(directory.join("device/scsi_disk"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let says = read_trimmed(&directory.join("cache_type")).or_else(|| {
-        scsi.map(|entry| entry.path())
-            .find_map(|disk| read_trimmed(&disk.join("cache_type")))
-    })?;
-    let never_flushes = read_trimmed(&directory.join("queue/write_cache"))
-        .is_some_and(|mode| mode == "write through");
-    let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    (says.contains("write back") && never_flushes).then(|| Risk {
-        cause: format!("write cache of {name} not flushed"),
-        loss: UNFLUSHED.to_owned(),
-    })
 }
 
 #[cfg(test)]
@@ -241,22 +198,6 @@ mod tests {
         assert!(
             risks_found(ext4, spec, &[], &[]).len() == 1,
             "features that are unknown are not missing"
-        );
-    }
-
-    #[test]
-    fn a_volatile_cache_that_is_not_flushed_is_a_risk() {
-        let tree = tempfile::tempdir().unwrap();
-        let disk = tree.path().join("vdb");
-        std::fs::create_dir_all(disk.join("queue")).unwrap();
-        std::fs::write(disk.join("cache_type"), "write back\n").unwrap();
-        for (mode, risks) in [("write back\n", 0), ("write through\n", 1)] {
-            std::fs::write(disk.join("queue/write_cache"), mode).unwrap();
-            assert_eq!(risks_of_device(&disk).len(), risks, "{mode}");
-        }
-        assert_eq!(
-            risks_of_device(&disk)[0].cause,
-            "write cache of vdb not flushed"
         );
     }
 }

@@ -1,7 +1,8 @@
 //! A template for a file system. The tests compile and check it, so it is correct.
 //!
-//! Copy it to `NAME.rs`, replace its contents, and add `mod NAME;` and the line in the registry to
-//! `mod.rs`. The tests beside the registry check the rest.
+//! Copy it to `NAME.rs`, and its table of options to `NAME.options`. Replace their contents, and add
+//! `mod NAME;` and the line in the registry to `mod.rs`. The tests beside the registry check the
+//! rest.
 
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::mount as kernel;
 
 use super::file_system::{FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools, ask_about};
-use crate::declared::{DeclaredOption, OptionGroup, OptionKind};
+use super::option_table::OptionTable;
+use crate::declared::DeclaredOption;
 
 /// A unit struct: members hold no state.
 pub(super) struct Skeleton;
@@ -28,20 +30,7 @@ static TOOLS: Tools = Tools {
 };
 
 /// Name, values, default and effect of each option, from the manual.
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(
-        OptionGroup::Data,
-        "flesh",
-        "an option that the check below refuses",
-    ),
-    DeclaredOption::value(
-        OptionGroup::Layout,
-        "bones",
-        OptionKind::Number(1..=206),
-        "206",
-        "bones that are allocated",
-    ),
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("skeleton.options"));
 
 impl FileSystem for Skeleton {
     /// As users write it, and as `mount -t` takes it.
@@ -77,7 +66,7 @@ impl FileSystem for Skeleton {
     /// Returns the mount options of this file system alone. Those of every file system are in
     /// `options::COMMON`.
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     /// Only for requests that would fail later with a worse message. Leave this out if there are

@@ -11,8 +11,8 @@ use super::file_system::{
     MaintenanceCommands, Tools, ask_about,
 };
 use super::kernel_compatibility::{self, Feature, Version};
-use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
-use crate::declared::{DeclaredOption, OptionKind, OptionNeeds};
+use super::option_table::OptionTable;
+use crate::declared::DeclaredOption;
 
 pub(super) struct Xfs;
 
@@ -145,7 +145,7 @@ static CHOICES: &[Choice] = &[
 
 impl FileSystem for Xfs {
     fn options(&self) -> &'static [DeclaredOption] {
-        OPTIONS
+        &OPTIONS
     }
 
     fn choices(&self) -> &'static [Choice] {
@@ -356,180 +356,7 @@ fn parse(text: &str) -> Inspection {
     inspection
 }
 
-/// From xfs(5) and fs/xfs/xfs_super.c of Linux.
-static OPTIONS: &[DeclaredOption] = &[
-    DeclaredOption::flag(
-        Durability,
-        "wsync",
-        "changes of the namespace are written synchronously",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "barrier",
-        "flush the cache of the device (default; an option before Linux 4.19)",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "nobarrier",
-        "never flush the cache of the device (before Linux 4.19)",
-    ),
-    DeclaredOption::flag(Durability, "norecovery", "mount without replaying the log"),
-    DeclaredOption::value(
-        Durability,
-        "logdev",
-        OptionKind::Text("path"),
-        "",
-        "device of an external log",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "delaylog",
-        "collect changes in memory before they are logged (default)",
-    ),
-    DeclaredOption::flag(
-        Durability,
-        "nodelaylog",
-        "log changes at once (before Linux 3.3)",
-    ),
-    DeclaredOption::value(
-        Data,
-        "dax",
-        OptionKind::Word(&["always", "inode", "never"]),
-        "inode",
-        "access persistent memory without the page cache",
-    )
-    .bare(),
-    DeclaredOption::value(
-        Layout,
-        "allocsize",
-        OptionKind::Size(4096..=1073741824),
-        "",
-        "space that is allocated beyond the end of a growing file",
-    ),
-    DeclaredOption::flag(
-        Layout,
-        "filestreams",
-        "files of each directory are allocated in a group of their own",
-    ),
-    DeclaredOption::flag(Layout, "inode32", "inodes are in the first TiB"),
-    DeclaredOption::flag(Layout, "inode64", "inodes are anywhere (default)"),
-    DeclaredOption::flag(
-        Layout,
-        "largeio",
-        "stat reports a large preferred size of I/O",
-    ),
-    DeclaredOption::flag(
-        Layout,
-        "nolargeio",
-        "stat reports the page size as preferred size of I/O (default)",
-    ),
-    DeclaredOption::value(
-        Layout,
-        "biosize",
-        OptionKind::Number(12..=16),
-        "",
-        "preferred size of I/O, as a power of two",
-    ),
-    DeclaredOption::flag(Layout, "noalign", "ignore the geometry of stripes"),
-    DeclaredOption::flag(Layout, "swalloc", "align allocations to the stripe's width"),
-    DeclaredOption::value(
-        Layout,
-        "sunit",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "stripe unit in sectors",
-    )
-    .needs(OptionNeeds::With("swidth")),
-    DeclaredOption::value(
-        Layout,
-        "swidth",
-        OptionKind::Number(0..=4294967295),
-        "",
-        "stripe width in sectors",
-    )
-    .needs(OptionNeeds::With("sunit")),
-    DeclaredOption::value(
-        Layout,
-        "rtdev",
-        OptionKind::Text("path"),
-        "",
-        "device of the real-time section",
-    ),
-    DeclaredOption::flag(Layout, "discard", "discard freed blocks"),
-    DeclaredOption::flag(Layout, "nodiscard", "do not discard freed blocks (default)"),
-    DeclaredOption::flag(Layout, "ikeep", "keep empty clusters of inodes"),
-    DeclaredOption::flag(Layout, "noikeep", "free empty clusters of inodes (default)"),
-    DeclaredOption::value(
-        Layout,
-        "max_open_zones",
-        OptionKind::Number(1..=4294967295),
-        "",
-        "zones that are written at the same time",
-    ),
-    DeclaredOption::flag(
-        Layout,
-        "lifetime",
-        "place files by the hints on their lifetime (default)",
-    ),
-    DeclaredOption::flag(
-        Layout,
-        "nolifetime",
-        "ignore hints on the lifetime of files",
-    ),
-    DeclaredOption::value(
-        Resources,
-        "logbufs",
-        OptionKind::Number(2..=8),
-        "8",
-        "buffers of the log in memory",
-    ),
-    DeclaredOption::value(
-        Resources,
-        "logbsize",
-        OptionKind::Size(0..=262144),
-        "32K",
-        "size of a buffer of the log",
-    ),
-    DeclaredOption::flag(Access, "attr2", "compact extended attributes (default)"),
-    DeclaredOption::flag(Access, "noattr2", "old extended attributes"),
-    DeclaredOption::flag(
-        Access,
-        "grpid",
-        "new files get the group of their directory",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "bsdgroups",
-        "new files get the group of their directory",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "nogrpid",
-        "new files get the group of the process (default)",
-    ),
-    DeclaredOption::flag(
-        Access,
-        "sysvgroups",
-        "new files get the group of the process (default)",
-    ),
-    DeclaredOption::flag(Access, "nouuid", "allow two mounts with one UUID"),
-    DeclaredOption::flag(Access, "uquota", "limits space by user"),
-    DeclaredOption::flag(Access, "uqnoenforce", "counts space by user"),
-    DeclaredOption::flag(Access, "qnoenforce", "counts space by user"),
-    DeclaredOption::flag(Access, "gquota", "limits space by group"),
-    DeclaredOption::flag(Access, "gqnoenforce", "counts space by group"),
-    DeclaredOption::flag(Access, "pquota", "limits space by project"),
-    DeclaredOption::flag(Access, "prjquota", "limits space by project"),
-    DeclaredOption::flag(Access, "pqnoenforce", "counts space by project"),
-    DeclaredOption::flag(Access, "quota", "counts space by user"),
-    DeclaredOption::flag(
-        Access,
-        "noquota",
-        "counts no space by user, group or project",
-    ),
-    file_system::USER_QUOTA,
-    file_system::GROUP_QUOTA,
-];
+static OPTIONS: OptionTable = OptionTable::new(include_str!("xfs.options"));
 
 #[cfg(test)]
 mod tests {

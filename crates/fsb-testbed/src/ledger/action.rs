@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
 pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
+/// Partitions that fsb adds begin and end at multiples of these bytes.
+pub(crate) const GRAIN: u64 = 1 << 20;
 
 /// An action that undoes one change. Undoing it twice has the same effect as undoing it once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

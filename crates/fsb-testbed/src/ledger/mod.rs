@@ -24,10 +24,8 @@ use fsb_sys::{Roots, cgroup, md};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use serde::{Deserialize, Serialize};
 
-use crate::medium::GRAIN;
-
 pub use action::Action;
-pub(crate) use action::DIRECTORY_PREFIX;
+pub(crate) use action::{DIRECTORY_PREFIX, GRAIN};
 pub use fsb_sys::blkpg::Partition;
 
 /// An open ledger, which writes entries for one owner.
@@ -147,15 +145,14 @@ impl Ledger {
         // Otherwise two runs that claim at the same time could both find no entry.
         let _turn = self.store.lock();
         let subject = action.subject();
-        let is_rival = |entry: &Entry| {
-            entry.boot_id == self.boot_id
-                && entry.owner != self.owner
-                && entry.action.subject() == subject
-        };
         if subject.is_some()
-            && entries(&self.store, self.guard())
-                .iter()
-                .any(|(_, entry)| entry.as_ref().is_ok_and(is_rival))
+            && entries(&self.store, self.guard()).iter().any(|(_, entry)| {
+                entry.as_ref().is_ok_and(|entry: &Entry| {
+                    entry.boot_id == self.boot_id
+                        && entry.owner != self.owner
+                        && entry.action.subject() == subject
+                })
+            })
         {
             return Ok(None);
         }

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use fsb_model::error::SAME_DEVICE;
 use fsb_model::run::PlacementReason;
-use fsb_model::units::show_bytes;
+use fsb_model::units::{show_bytes, show_size};
 use fsb_model::{FileSystemSpec, Target, TargetKind, Warning};
 use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, magic, memory, mount, mountinfo, program};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use super::devices;
 use super::file_system::{is_about_discard, journal_key};
-use super::{devices, foreign};
 use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
 use crate::fs::{self, FileSystem, Home};
 use crate::medium::{self, GRANULE, MediumRequest, size_for};
@@ -35,7 +35,7 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
     check_controls(setup)?;
     for (target, spec, member) in file_systems(setup)? {
         fs::check(member, spec).map_err(|error| naming(target, error))?;
-        foreign::check(spec).map_err(|error| naming(target, error))?;
+        fs::check_foreign(spec).map_err(|error| naming(target, error))?;
         if member.home() == Home::Device {
             medium::check(&spec.medium)?;
         }
@@ -456,7 +456,9 @@ fn agree_in_controls(setup: &Setup) -> Result<(), PlacementReason> {
 }
 
 fn one_divisible_medium(setup: &Setup) -> Result<(), PlacementReason> {
-    let indivisible = |cause: String| PlacementReason::IndivisibleMedium { cause };
+    fn indivisible(cause: String) -> PlacementReason {
+        PlacementReason::IndivisibleMedium { cause }
+    }
     let media = media(setup);
     match media.first_key_value() {
         Some(_) if media.len() > 1 => Err(PlacementReason::DifferentMedia),
@@ -491,16 +493,15 @@ fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
 /// Returns the remedy for a slice of a medium of `size` bytes that is too small for a file system
 /// that needs `least` bytes.
 fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (String, String) {
-    let show = |bytes: u64| show_bytes(bytes as f64);
     let needed = size_for(least, setup.slices);
     let has = medium::slice_bytes(size, setup.slices);
     let medium = medium::called(&spec.medium, setup.vm.is_some());
     let tried = match setup.slices {
-        0 | 1 => format!("{medium} has {}", show(size)),
+        0 | 1 => format!("{medium} has {}", show_size(size)),
         slices => format!(
             "{medium} has {}: {} for each of {slices} targets side by side",
-            show(size),
-            show(has)
+            show_size(size),
+            show_size(has)
         ),
     };
     let alone = if setup.slices > 1 {
@@ -509,7 +510,7 @@ fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (Stri
         ""
     };
     let advice = match spec.medium.name.as_str() {
-        "device" if setup.slices > 1 => format!("choose a device of {}{alone}", show(needed)),
+        "device" if setup.slices > 1 => format!("choose a device of {}{alone}", show_size(needed)),
         "device" => "choose a larger device".to_owned(),
         _ => format!("choose --size {} or more{alone}", fsb_model::Bytes(needed)),
     };

@@ -13,13 +13,13 @@ use fsb_sys::{Roots, mount as kernel, mountinfo};
 use super::file_system::free_space;
 use super::mounts::MountRoot;
 use super::quiet;
-use crate::control::{Held, cold_method};
+use crate::control::{ColdMethod, Held, cold_method};
 use crate::fs;
 use crate::host;
 use crate::ledger::{EntryHandle, Ledger};
 use crate::privilege;
-use crate::storage::{self, Storage};
-use crate::testbed::{Abilities, ColdMethod, Provisioned};
+use crate::storage::{self, Storage, risks_of_device};
+use crate::testbed::{Abilities, Provisioned};
 
 /// A sub-directory that fsb made.
 pub(super) struct ReadyDirectory {
@@ -42,7 +42,7 @@ impl ReadyDirectory {
         ledger: &Ledger,
         mounts: Option<&mut MountRoot>,
     ) -> Result<(ReadyDirectory, Provisioned), TestbedError> {
-        let fail = |verb: &str, path: &Path, error: &std::io::Error| {
+        fn fail(verb: &str, path: &Path, error: &std::io::Error) -> TestbedError {
             let failed =
                 TestbedError::trial(format!("the directory {} cannot be used", path.display()))
                     .tried(attempt(verb, path, error));
@@ -52,7 +52,7 @@ impl ReadyDirectory {
                 }
                 _ => failed,
             }
-        };
+        }
         let path = path
             .canonicalize()
             .map_err(|error| fail("resolve", path, &error))?;
@@ -215,7 +215,7 @@ fn facts(
     device_directory: Option<&Path>,
 ) -> TargetRecord {
     let mut risks = mount.map_or_else(Vec::new, fs::risks_of_mount);
-    risks.extend(device_directory.map_or_else(Vec::new, fs::risks_of_device));
+    risks.extend(device_directory.map_or_else(Vec::new, risks_of_device));
     TargetRecord {
         risks,
         mount_options: mount.map(mountinfo::Mount::all_options).unwrap_or_default(),

@@ -18,17 +18,15 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::quiet;
-use crate::control::{Held, cold_method, set_read_ahead};
+use crate::control::{ColdMethod, Held, cold_method, set_read_ahead};
 use crate::fs::{
     self, DeviceSize, Export, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal,
     MaintenanceCommands, MountRequest, Mounted, SubvolumeCommands, Version,
 };
 use crate::ledger::Ledger;
 use crate::medium::{OpenMedium, probe};
-use crate::storage::{Storage, is_memory_medium};
-use crate::testbed::{
-    Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance,
-};
+use crate::storage::{self, Storage, is_memory_medium};
+use crate::testbed::{Abilities, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance};
 
 /// The time limit for an unmount while processes on it still end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -506,7 +504,7 @@ impl ReadyFileSystem {
         risks.extend(
             self.device_directory
                 .as_deref()
-                .map_or_else(Vec::new, fs::risks_of_device),
+                .map_or_else(Vec::new, storage::risks_of_device),
         );
         risks
     }
@@ -812,9 +810,13 @@ impl ReadyFileSystem {
             point: &self.point,
             source: &self.source,
         };
-        let finish = || self.member.finish_background_work(&idle);
         match &self.device_directory {
-            Some(device) => quiet::quiesce_own(&self.root, device, &finish, left),
+            Some(device) => quiet::quiesce_own(
+                &self.root,
+                device,
+                &|| self.member.finish_background_work(&idle),
+                left,
+            ),
             None => quiet::quiesce(&self.root, None, left),
         }
     }
@@ -946,7 +948,7 @@ fn format(
         return Ok((Formatted::default(), Inspection::default(), None));
     };
     // Checked again, because a path that did not exist or was a directory may be a device by now.
-    super::foreign::check(spec)?;
+    fs::check_foreign(spec)?;
     let program = fs::version(tools).and_then(|text| Version::find(&text));
     let user = spec.mkfs_arguments();
     let user = oldest.map_or_else(

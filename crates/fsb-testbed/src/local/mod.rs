@@ -4,7 +4,6 @@ mod check;
 mod devices;
 mod directory;
 mod file_system;
-mod foreign;
 mod mounts;
 mod quiet;
 
@@ -31,19 +30,17 @@ pub(crate) use self::devices::of_directory as place_of_directory;
 use self::directory::ReadyDirectory;
 pub use self::directory::directory_record;
 use self::file_system::{ReadyFileSystem, journal_key};
-pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
 use crate::control::memory_limit::MemoryHold;
-use crate::control::{self, ActiveControls, Held, PAGE_CACHE, Scope, TargetDevice};
+use crate::control::{self, ActiveControls, ColdMethod, Held, PAGE_CACHE, Scope, TargetDevice};
 use crate::fs::{self, Home, Journal, Null, Version};
 use crate::ledger::{self, Action, EntryHandle, Ledger, Owner};
 use crate::limit::{self, LimitedProcesses};
-use crate::medium::{self, Divided, OpenMedium};
+use crate::medium::{self, Divided, OpenMedium, SpaceBeneath};
 use crate::privilege::worker_identity;
 use crate::testbed::{
-    Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened,
-    OpenedSlice, Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, SpaceBeneath, Testbed,
-    available_targets,
+    Abilities, Available, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice,
+    Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
 };
 use crate::watch::{self, DeviceTimeline, Watch};
 use crate::{Progress, host};
@@ -994,11 +991,13 @@ fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, Test
 
 /// Records each requested control as not set, because the null file system is a simulation.
 fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlRecord> {
-    let record = |value: &String| ControlRecord {
-        requested: value.clone(),
-        observed: "not set: the null file system is a simulation".to_owned(),
-        effective: false,
-    };
+    fn record(value: &String) -> ControlRecord {
+        ControlRecord {
+            requested: value.clone(),
+            observed: "not set: the null file system is a simulation".to_owned(),
+            effective: false,
+        }
+    }
     requested
         .iter()
         .map(|(name, value)| (name.clone(), record(value)))

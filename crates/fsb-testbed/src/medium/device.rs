@@ -307,12 +307,12 @@ fn refuse_another(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), Te
     if before == Some(now) {
         return Ok(());
     }
-    let describe = |id: &DeviceId| {
+    fn describe(id: &DeviceId) -> String {
         let disk = id.sequence.map_or_else(String::new, |sequence| {
             format!(", disk {sequence} of this boot")
         });
         format!("device {}:{}{disk}", id.major, id.minor)
-    };
+    }
     let before = before
         .as_ref()
         .map_or_else(|| "nothing".to_owned(), describe);

@@ -17,9 +17,9 @@ use fsb_sys::pinned::{Node, Pinned};
 use fsb_sys::{Roots, poll_until};
 
 use super::slices::{Slice, beside_slices, layout, length};
+use super::space::SpaceBeneath;
 use super::sparse::SparseRange;
 use crate::ledger::Ledger;
-use crate::testbed::SpaceBeneath;
 use crate::{Activity, Progress};
 
 /// The size of an image is a multiple of these bytes, the largest sector: direct I/O needs whole

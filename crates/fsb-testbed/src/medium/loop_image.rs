@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fsb_model::run::MediumRecord;
 use fsb_model::storage::StorageFlaw;
-use fsb_model::units::show_bytes;
+use fsb_model::units::{show_bytes, show_size};
 use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::invoking_user::InvokingUser;
@@ -22,11 +22,11 @@ use rustix::io::Errno;
 
 use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use super::slices::Slice;
+use super::space::SpaceBeneath;
 use super::sparse::{SparseRange, UsedPlaces};
 use crate::Progress;
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::storage::Storage;
-use crate::testbed::SpaceBeneath;
 use crate::{fs, host};
 
 /// A loop device over an image in a file.
@@ -137,8 +137,13 @@ impl MediumKind for LoopImage {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let image = make_filled_image(request, progress)?;
-        let complete = |slice: &mut AttachedImage| complete(slice, request);
-        AttachedImage::attach_slices(&image, Mode::Direct, request, ledger, &complete)
+        AttachedImage::attach_slices(
+            &image,
+            Mode::Direct,
+            request,
+            ledger,
+            &|slice: &mut AttachedImage| complete(slice, request),
+        )
     }
 }
 
@@ -213,16 +218,15 @@ fn check_space(held: &OwnedFd, request: &MediumRequest<'_>) -> Result<(), Testbe
     if free >= needed {
         return Ok(());
     }
-    let show = |bytes: u64| show_bytes(bytes as f64);
     Err(TestbedError::machine(format!(
         "too little space for the image in {}",
         dir.display()
     ))
     .tried(format!(
         "{} free, {} needed: --size {} and a margin",
-        show(free),
-        show(needed),
-        show(request.size)
+        show_size(free),
+        show_size(needed),
+        show_size(request.size)
     ))
     .advice(request.smaller("a --dir with more space")))
 }
@@ -405,12 +409,11 @@ impl MediumKind for Ram {
         if available >= needed {
             return Ok(request.size);
         }
-        let show = |bytes: u64| show_bytes(bytes as f64);
         Err(TestbedError::machine("too little memory for the RAM image")
             .tried(format!(
                 "{} available, {} needed: --size and a margin",
-                show(available),
-                show(needed)
+                show_size(available),
+                show_size(needed)
             ))
             .advice(request.smaller("@loop")))
     }
@@ -633,11 +636,11 @@ fn is_direct(roots: &Roots, index: u32) -> bool {
 /// those allow direct I/O.
 fn attach(image: &OwnedFd, slice: Option<Slice>, mode: Mode) -> Result<LoopDevice, TestbedError> {
     use std::os::fd::AsFd;
-    let fail = |why: Refusal| {
+    fn fail(why: Refusal) -> TestbedError {
         TestbedError::machine("the image could not be attached to a loop device").tried(why).advice(
             "check that /dev/loop-control exists and that this container may use loop devices, or measure a directory",
         )
-    };
+    }
     let window = slice.map_or(Window::WHOLE, |slice| Window {
         start: slice.start,
         bytes: slice.bytes,

@@ -9,6 +9,7 @@ mod loop_image;
 mod partitions;
 mod raid0;
 mod slices;
+mod space;
 mod sparse;
 mod vm_disk;
 
@@ -32,8 +33,8 @@ pub(crate) use kind::GRANULE;
 pub use kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
 pub(crate) use loop_image::{backing, make_filled_image};
 pub(crate) use raid0::{Member, shared_disk, stands_on};
-pub(crate) use slices::GRAIN;
 pub use slices::{Slice, size_for, slice_bytes};
+pub use space::SpaceBeneath;
 pub use sparse::SparseRange;
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 

@@ -343,12 +343,16 @@ fn join(
 
 /// Describes the members, for the comparison on resume.
 pub(crate) fn stands_on<'a>(members: impl Iterator<Item = &'a DeviceManifest>) -> String {
-    let one = |member: &DeviceManifest| match (&member.serial, &member.backing) {
-        (Some(serial), _) => format!("serial {serial}"),
-        (None, Some(backing)) => backing.clone(),
-        (None, None) => member.name.clone(),
-    };
-    members.map(one).collect::<Vec<_>>().join(" + ")
+    members
+        .map(
+            |member: &DeviceManifest| match (&member.serial, &member.backing) {
+                (Some(serial), _) => format!("serial {serial}"),
+                (None, Some(backing)) => backing.clone(),
+                (None, None) => member.name.clone(),
+            },
+        )
+        .collect::<Vec<_>>()
+        .join(" + ")
 }
 
 fn name_of(device: &Path) -> Option<String> {

@@ -1,11 +1,10 @@
 //! The layout of a divided medium: equal slices, one for each target that is ready at once, and a
 //! small spare slice before them. On a sparse medium, each slice is within a range of its own that
-//! is mostly holes.
+//! is mostly holes. Slices begin and end at multiples of [`GRAIN`].
 
 use serde::{Deserialize, Serialize};
 
-/// Slices begin and end at multiples of these bytes.
-pub(crate) const GRAIN: u64 = 1 << 20;
+use crate::ledger::GRAIN;
 
 /// The least and the greatest size of the spare slice.
 const SPARE: (u64, u64) = (16 << 20, 64 << 20);

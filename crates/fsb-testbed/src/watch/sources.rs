@@ -177,14 +177,16 @@ impl Source for Pressure {
         let before = pressure_totals(&roots);
         Some(Box::new(move || {
             let after = pressure_totals(&roots);
-            let since = |(resource, old): &(&str, u64)| {
-                let (_, new) = after.iter().find(|(other, _)| other == resource)?;
-                Some((
-                    format!("pressure_{resource}_seconds"),
-                    new.saturating_sub(*old) as f64 * 1e-6,
-                ))
-            };
-            before.iter().filter_map(since).collect::<Seen>()
+            before
+                .iter()
+                .filter_map(|(resource, old): &(&str, u64)| {
+                    let (_, new) = after.iter().find(|(other, _)| other == resource)?;
+                    Some((
+                        format!("pressure_{resource}_seconds"),
+                        new.saturating_sub(*old) as f64 * 1e-6,
+                    ))
+                })
+                .collect::<Seen>()
         }))
     }
 }

@@ -56,12 +56,12 @@ pub struct Initramfs {
     /// Whether the cache already had the archive.
     pub reused: bool,
     /// Keeps both files in the cache as long as this value lives.
-    pub held: Held,
+    pub held: HeldFiles,
 }
 
 /// Files of the cache that other processes do not remove as long as this value lives.
 #[derive(Debug, Clone, Default)]
-pub struct Held(#[expect(dead_code, reason = "they hold locks")] Vec<Hold>);
+pub struct HeldFiles(#[expect(dead_code, reason = "they hold locks")] Vec<Hold>);
 
 /// Modules that every guest needs: the bus, its disks and the port to the host.
 const ALWAYS: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
@@ -138,7 +138,7 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
         missing: order.missing,
         size: kept.size,
         reused: kept.reused,
-        held: Held(kept.hold.into_iter().chain(image.hold).collect()),
+        held: HeldFiles(kept.hold.into_iter().chain(image.hold).collect()),
     })
 }
 

@@ -143,12 +143,11 @@ impl<R: Read> Read for Bounded<'_, R> {
             false => (self.names, "the names of its members", self.bounds.names),
         };
         let most = show_bytes(most as f64);
-        let refused = || {
+        left.set(left.get().checked_sub(read as u64).ok_or_else(|| {
             io::Error::other(format!(
                 "{what} have more than {most}: this is not a kernel package"
             ))
-        };
-        left.set(left.get().checked_sub(read as u64).ok_or_else(refused)?);
+        })?);
         Ok(read)
     }
 }

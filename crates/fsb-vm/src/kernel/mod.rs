@@ -94,7 +94,9 @@ fn named(text: &str, places: &Places) -> Option<Result<Kernel, VmError>> {
 }
 
 fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<Kernel, VmError> {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    fn absolute(path: &Path) -> PathBuf {
+        std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+    }
     let image = absolute(image);
     if image.is_dir() && directory.is_none() && is_build_tree(&image) {
         return find::built_kernel(&image);
@@ -231,7 +233,9 @@ fn by_release(text: &str, places: &Places) -> Result<Kernel, VmError> {
 /// Returns whether `text` is the beginning of a release: `6.1` matches `6.1.0-56-amd64` but not
 /// `6.12.0`.
 fn fits(release: &str, text: &str) -> bool {
-    let digit = |c: char| c.is_ascii_digit();
+    fn digit(c: char) -> bool {
+        c.is_ascii_digit()
+    }
     !text.is_empty()
         && release
             .strip_prefix(text)

@@ -114,7 +114,9 @@ impl Machine {
         }
         let plan = Plan::new(&spec, &aio)?;
         let launcher = spec.launcher.clone();
-        let failed = |error: std::io::Error| VmError::machine("no socket pair").tried(&error);
+        fn failed(error: std::io::Error) -> VmError {
+            VmError::machine("no socket pair").tried(&error)
+        }
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let heartbeat = Heartbeat::new(ours, spec.patience).map_err(failed)?;
         let mut machine = Machine::start(

@@ -69,8 +69,8 @@ pub struct MachineSpec<'a> {
     pub cpus: u32,
     /// The disks, in the order of their serial numbers.
     pub disks: Vec<Disk>,
-    /// A directory that the guest sees read-only as [`guest::ROOT`](crate::guest::ROOT). The guest
-    /// runs programs from it.
+    /// A directory that the guest sees read-only as [`GUEST_ROOT`](fsb_model::plan::GUEST_ROOT). The
+    /// guest runs programs from it.
     pub root: Option<PathBuf>,
     /// The acceleration that [`probe`](super::probe()) chose.
     pub acceleration: Acceleration,

@@ -354,13 +354,12 @@ fn without_effects_of_size(
 /// commonest baseline first.
 fn of_this_machine() -> Vec<String> {
     let here = doctor::file_systems();
-    let is_here = |fs: &&&dyn FileSystem| {
-        here.iter()
-            .any(|known| known.name == fs.name() && known.is_here())
-    };
     let listed = fs::REGISTRY.iter().filter(|fs| !fs.choices().is_empty());
     let mut names: Vec<String> = listed
-        .filter(is_here)
+        .filter(|fs| {
+            here.iter()
+                .any(|known| known.name == fs.name() && known.is_here())
+        })
         .map(|fs| fs.name().to_owned())
         .collect();
     // The best-known file system has the longest list.
@@ -554,9 +553,12 @@ fn design(mut raced: Vec<Raced>, places: usize) -> anyhow::Result<Design> {
 fn design_rows(factors: usize) -> Vec<Vec<bool>> {
     let size = factors.next_power_of_two().max(2);
     // Entry (i, j) of Sylvester's matrix is the parity of the bits that i and j share.
-    let sign = |row: usize, column: usize| (row & column).count_ones().is_multiple_of(2);
     let half: Vec<Vec<bool>> = (0..size)
-        .map(|row| (0..factors).map(|column| sign(row, column)).collect())
+        .map(|row| {
+            (0..factors)
+                .map(|column| (row & column).count_ones().is_multiple_of(2))
+                .collect()
+        })
         .collect();
     let folded = half
         .iter()

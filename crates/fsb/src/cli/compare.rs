@@ -419,9 +419,8 @@ fn table_name(subject: &str, metric: &str, taken: &BTreeSet<String>) -> String {
     } else {
         format!("{subject}-{metric}")
     };
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let parts: Vec<&str> = text
-        .split(|letter| !is_plain(letter))
+        .split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
         .filter(|part| !part.is_empty())
         .collect();
     let stem = parts.join("-");

@@ -115,10 +115,10 @@ fn with_values<const N: usize>(
 fn mount_options() -> String {
     let mut cases = String::new();
     for member in fs::REGISTRY {
-        let common = if member.home() == fs::Home::Nowhere {
+        let common: &[_] = if member.home() == fs::Home::Nowhere {
             &[]
         } else {
-            fs::COMMON
+            &fs::COMMON
         };
         let names: Vec<&str> = member
             .options()

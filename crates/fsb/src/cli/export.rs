@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_compat::export::{
-    EXPORTERS, Export, ExportCase, ExportFile, ExportRequest, Exporter, Made, Piece, Source,
-    TargetRecipe, UnitPiece,
+    Export, ExportCase, ExportFile, ExportRequest, Made, Piece, Source, TargetRecipe, UnitPiece,
 };
+use fsb_compat::fio;
 use fsb_model::setting::SettingCommand;
 use fsb_model::{Place, Plan, Target, TargetKind, code, failure, nearest};
 use fsb_report::show::entry;
@@ -69,7 +69,7 @@ impl TakesSettings for ExportSettings {
 
 /// Runs the subcommand.
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
-    let exporter = exporter(&arguments.tool)?;
+    check_tool(&arguments.tool)?;
     if let Some(output) = &arguments.output {
         check_output(output)?;
     }
@@ -77,17 +77,15 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let plan = plan(arguments)?;
     let cpus = coordinator::cpus_for(&plan.controls);
     let request = request_of(plan.resolve(cpus, coordinator::fresh_seed())?, units)?;
-    let export = (exporter.export)(&request);
+    let export = fio::export(&request);
     if export.rows == 0 {
         let (label, why) = &export.left_out[0];
-        let tool = exporter.name;
         return Err(failure::error(
             &code::PLAN_UNFIT,
-            format!("{tool} can run none of the cases: {label}: {why}; choose another --suite"),
+            format!("fio can run none of the cases: {label}: {why}; choose another --suite"),
         ));
     }
-    let directory =
-        output.unwrap_or_else(|| PathBuf::from(format!("{}-{}", request.name, exporter.name)));
+    let directory = output.unwrap_or_else(|| PathBuf::from(format!("{}-fio", request.name)));
     let made = result_owner()
         .act(|| std::fs::create_dir_all(&directory))
         .and_then(|made| made);
@@ -122,25 +120,20 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn exporter(name: &str) -> anyhow::Result<&'static Exporter> {
-    let known = EXPORTERS.iter().map(|exporter| exporter.name);
-    EXPORTERS
-        .iter()
-        .find(|exporter| exporter.name == name)
-        .ok_or_else(|| {
-            let is_file_system = fsb_testbed::fs::find(name).is_ok();
-            let help = if is_file_system {
-                format!("fsb export fio {name}")
-            } else {
-                "fsb export fio --suite quick".to_owned()
-            };
-            let unknown = nearest::unknown("tool", name, known);
-            failure::advised(
-                &code::INVALID_VALUE,
-                unknown,
-                format!("the tool comes first: {help}"),
-            )
-        })
+fn check_tool(name: &str) -> anyhow::Result<()> {
+    if name == "fio" {
+        return Ok(());
+    }
+    let help = if fsb_testbed::fs::find(name).is_ok() {
+        format!("fsb export fio {name}")
+    } else {
+        "fsb export fio --suite quick".to_owned()
+    };
+    Err(failure::advised(
+        &code::INVALID_VALUE,
+        nearest::unknown("tool", name, ["fio"].into_iter()),
+        format!("the tool comes first: {help}"),
+    ))
 }
 
 /// Returns the command line laid over the plan file, if one is named.
@@ -186,8 +179,9 @@ fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
     let path = directory.join(&file.name);
     owner::replace(&path, file.text.as_bytes())?;
     if file.is_program {
-        let mode = || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755));
-        let set = result_owner().act(mode).and_then(|set| set);
+        let set = result_owner()
+            .act(|| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)))
+            .and_then(|set| set);
         set.map_err(|error| {
             failure::failed_call(
                 &code::OUTPUT_FAILED,

@@ -435,8 +435,10 @@ fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
             "add a target to the plan",
         ));
     }
-    let default = || results::default_directory(&record::run_name(&plan));
-    let out = arguments.out.clone().unwrap_or_else(default);
+    let out = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| results::default_directory(&record::run_name(&plan)));
     let signals = Signals::catch(Second::Ends)?;
     let measured = measure(&hosts, &file, &plan, &out, arguments, &signals)?;
     if signals.is_interrupted() {

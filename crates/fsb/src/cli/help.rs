@@ -109,9 +109,8 @@ pub fn page(command: Command, page: Page) -> Command {
                 "Print help"
             };
             let command = command.mut_args(|argument| argument.help_heading(None::<&'static str>));
-            let is_rare = |inner: &Command| RARE_COMMANDS.contains(&inner.get_name());
             let command = command.mut_subcommands(|inner| {
-                if is_rare(&inner) {
+                if RARE_COMMANDS.contains(&inner.get_name()) {
                     inner.hide(true)
                 } else {
                     inner

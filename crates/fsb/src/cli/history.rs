@@ -207,10 +207,12 @@ fn find_run<'i>(index: &'i Index, text: &str) -> anyhow::Result<&'i IndexedRun> 
 /// Finds the series with an identity that begins with `text`, or else a name that contains it.
 fn find_series(index: &Index, text: &str) -> anyhow::Result<IndexedSeries> {
     let all = index.series_by_name()?;
-    let by_id = |series: &&IndexedSeries| series.id.starts_with(text);
     let by_name = |series: &&IndexedSeries| series.key.name().contains(text);
     let exact = |series: &&IndexedSeries| series.key.name() == text;
-    let mut found: Vec<&IndexedSeries> = all.iter().filter(by_id).collect();
+    let mut found: Vec<&IndexedSeries> = all
+        .iter()
+        .filter(|series| series.id.starts_with(text))
+        .collect();
     for filter in [&exact as &dyn Fn(&&IndexedSeries) -> bool, &by_name] {
         if found.is_empty() {
             found = all.iter().filter(filter).collect();
@@ -979,9 +981,11 @@ fn prune(arguments: &PruneArguments) -> anyhow::Result<u8> {
         .iter()
         .map(|text| Ok(find_run(&index, text)?.id.clone()))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let is_old = |run: &IndexedRun| before.as_ref().is_some_and(|before| run.at < *before);
-    let is_missing = |run: &IndexedRun| arguments.missing && !run.source.exists();
-    let goes = |run: &&IndexedRun| is_old(run) || named.contains(&run.id) || is_missing(run);
+    let goes = |run: &&IndexedRun| {
+        before.as_ref().is_some_and(|before| run.at < *before)
+            || named.contains(&run.id)
+            || (arguments.missing && !run.source.exists())
+    };
     let gone: Vec<IndexedRun> = index.runs.values().filter(goes).cloned().collect();
     let ids: Vec<String> = gone.iter().map(|run| run.id.clone()).collect();
     drop(index);

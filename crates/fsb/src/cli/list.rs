@@ -130,10 +130,10 @@ static FAMILIES: &[Family] = &[
         name: WORKLOADS,
         about: "Operations that fsb measures",
         members: || {
-            let pair = |workload: &&dyn fsb_engine::Workload| {
-                (workload.name().to_owned(), workload.about().to_owned())
-            };
-            fsb_engine::workload::REGISTRY.iter().map(pair).collect()
+            fsb_engine::workload::REGISTRY
+                .iter()
+                .map(|workload| (workload.name().to_owned(), workload.about().to_owned()))
+                .collect()
         },
     },
     Family {
@@ -180,21 +180,22 @@ static FAMILIES: &[Family] = &[
         name: "exporters",
         about: "Tools that fsb writes plans for: fsb export NAME",
         members: || {
-            let exporters = fsb_compat::export::EXPORTERS.iter();
-            exporters
-                .map(|exporter| (exporter.name.to_owned(), exporter.about.to_owned()))
-                .collect()
+            let about = "a job file with a section for each case, and a script that formats and mounts the targets";
+            vec![("fio".to_owned(), about.to_owned())]
         },
     },
     Family {
         name: "metrics",
         about: "Values that fsb records of a trial",
         members: || {
-            let about =
-                |kind: &metric::MetricKind| format!("{} [{}]", kind.about, kind.unit.name());
             metric::REGISTRY
                 .iter()
-                .map(|kind| (kind.name.to_owned(), about(kind)))
+                .map(|kind| {
+                    (
+                        kind.name.to_owned(),
+                        format!("{} [{}]", kind.about, kind.unit.name()),
+                    )
+                })
                 .collect()
         },
     },
@@ -482,10 +483,13 @@ fn suite_of_machine(name: &str) -> Option<&'static str> {
         .trim_start_matches("a ")
         .trim_end_matches('?')
         .to_lowercase();
-    let is_named = |machine: &str| machine == wanted || machine.split(' ').next() == Some(&wanted);
     suite::REGISTRY
         .iter()
-        .find(|suite| suite.machine.is_some_and(is_named))
+        .find(|suite| {
+            suite.machine.is_some_and(|machine| {
+                machine == wanted || machine.split(' ').next() == Some(&wanted)
+            })
+        })
         .map(|suite| suite.name)
 }
 

@@ -54,11 +54,6 @@ pub fn main(arguments: &Arguments, mut root: Command) -> anyhow::Result<u8> {
 
 /// Writes the pages of a command and of its subcommands.
 fn write(command: &Command, directory: &Path) -> anyhow::Result<()> {
-    let subcommands = || {
-        command
-            .get_subcommands()
-            .filter(|inner| !inner.is_hide_set())
-    };
     let name = command
         .get_display_name()
         .unwrap_or(command.get_name())
@@ -66,7 +61,10 @@ fn write(command: &Command, directory: &Path) -> anyhow::Result<()> {
     let path = directory.join(format!("{name}.1"));
     std::fs::write(&path, page(command)?)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    subcommands().try_for_each(|inner| write(inner, directory))
+    command
+        .get_subcommands()
+        .filter(|inner| !inner.is_hide_set())
+        .try_for_each(|inner| write(inner, directory))
 }
 
 /// Renders the page of a command.
@@ -103,11 +101,13 @@ fn verbatim(command: &Command) -> Vec<u8> {
     let sections = after
         .split("\n\n")
         .filter_map(|section| section.split_once(":\n"));
-    let section = |(title, text): (&str, &str)| {
-        let lines: String = text.lines().map(|line| escaped(line) + "\n").collect();
-        format!(".SH {}\n.nf\n{lines}.fi\n", title.to_uppercase())
-    };
-    sections.map(section).collect::<String>().into_bytes()
+    sections
+        .map(|(title, text)| {
+            let lines: String = text.lines().map(|line| escaped(line) + "\n").collect();
+            format!(".SH {}\n.nf\n{lines}.fi\n", title.to_uppercase())
+        })
+        .collect::<String>()
+        .into_bytes()
 }
 
 /// Escapes a line for troff. A dot or an apostrophe at its beginning would be a command.

@@ -53,10 +53,9 @@ fn scalar(text: &str) -> Value {
             Value::from(text)
         };
     }
-    let is_plain = |value: &Value| value.is_number() || value.is_boolean();
     serde_json::from_str(text)
         .ok()
-        .filter(is_plain)
+        .filter(|value: &Value| value.is_number() || value.is_boolean())
         .unwrap_or_else(|| Value::from(text))
 }
 

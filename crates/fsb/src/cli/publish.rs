@@ -12,7 +12,7 @@ use fsb_model::{code, failure, nearest};
 use fsb_report::Report;
 use fsb_report::html::{self, PublishedRun};
 use fsb_report::show::entry;
-use fsb_runner::shipped_plan::{self, ShippedPlan};
+use fsb_runner::shipped_plan;
 use fsb_runner::suite;
 use fsb_store::owner;
 use fsb_testbed::control;
@@ -222,9 +222,9 @@ fn is_plain_control(name: &str) -> bool {
 /// Returns whether a suite or a plan of the program has this name.
 fn is_shipped(name: &str) -> bool {
     let own = format!("name = \"{name}\"");
-    let is_named = |plan: &ShippedPlan| {
-        plan.name.strip_suffix(".toml") == Some(name) || plan.text.lines().any(|line| line == own)
-    };
     suite::REGISTRY.iter().any(|suite| suite.name == name)
-        || shipped_plan::REGISTRY.iter().any(is_named)
+        || shipped_plan::REGISTRY.iter().any(|plan| {
+            plan.name.strip_suffix(".toml") == Some(name)
+                || plan.text.lines().any(|line| line == own)
+        })
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fsb_model::units::{show_bytes, show_seconds, show_whole};
 use fsb_model::{code, failure, notice};
-use fsb_record::{Method, RecordError, RecordOutcome, RecordRequest, Subject};
 use fsb_store::owner;
 use fsb_sys::InvokingUser;
 use fsb_trace::Header;
+use fsb_trace::record::{Method, RecordError, RecordOutcome, RecordRequest, Subject};
 
 use crate::exit;
 use crate::message::{notify, say};
@@ -135,7 +135,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         passes_descriptors,
     };
     let _awake = fsb_testbed::control::stay_awake();
-    let outcome = match fsb_record::record(&request, header, BufWriter::new(file)) {
+    let outcome = match fsb_trace::record::record(&request, header, BufWriter::new(file)) {
         // A program that did not start has printed the reason.
         Ok(outcome) if !outcome.begun => {
             forget(made)?;

@@ -158,8 +158,10 @@ fn serve_at(
 ) -> anyhow::Result<u8> {
     let address = control.as_ref().map(Control::address).unwrap_or_default();
     let router = router(Arc::new(site), Hosts::new(listen, names), control);
-    let started = || print(&format!("http://{listen}/{address}\n")).map_err(io::Error::other);
-    serve(listener, router, limits(), started).map_err(|error| failed(listen, &error))?;
+    serve(listener, router, limits(), || {
+        print(&format!("http://{listen}/{address}\n")).map_err(io::Error::other)
+    })
+    .map_err(|error| failed(listen, &error))?;
     Ok(exit::DONE)
 }
 
@@ -290,13 +292,12 @@ fn closed_directory(path: &Path) -> Option<PathBuf> {
     const ENTER: u32 = 0o001;
     let path = std::path::absolute(path).ok()?;
     let directories: Vec<&Path> = path.ancestors().skip(1).collect();
-    let is_closed = |directory: &&Path| {
-        std::fs::metadata(directory).is_ok_and(|found| found.permissions().mode() & ENTER == 0)
-    };
     directories
         .into_iter()
         .rev()
-        .find(is_closed)
+        .find(|directory| {
+            std::fs::metadata(directory).is_ok_and(|found| found.permissions().mode() & ENTER == 0)
+        })
         .map(Path::to_owned)
 }
 

@@ -149,9 +149,12 @@ fn script(arguments: &Arguments) -> anyhow::Result<Script> {
             .iter()
             .map(|problem| format!("{file}:{}", place(problem)))
             .collect();
-        let invalid = || format!("fsb cannot run this workload:\n{}", lines.join("\n"));
-        of_other_kind(&arguments.file)
-            .unwrap_or_else(|| failure::error(&code::INVALID_FILEBENCH, invalid()))
+        of_other_kind(&arguments.file).unwrap_or_else(|| {
+            failure::error(
+                &code::INVALID_FILEBENCH,
+                format!("fsb cannot run this workload:\n{}", lines.join("\n")),
+            )
+        })
     })?;
     for run in &mut script.runs {
         run.seconds = arguments.seconds.unwrap_or(run.seconds);

@@ -179,15 +179,12 @@ fn variable(name: &str) -> Option<String> {
 /// else to the directory of the job file.
 fn included(job_file: &Path, name: &str) -> Result<String, String> {
     let here = PathBuf::from(name);
-    let beside = || {
-        job_file
-            .parent()
-            .map_or_else(|| here.clone(), |directory| directory.join(name))
-    };
     let path = if here.exists() {
         here.clone()
     } else {
-        beside()
+        job_file
+            .parent()
+            .map_or_else(|| here.clone(), |directory| directory.join(name))
     };
     fsb_store::input::read_text(&path, LARGEST_SCRIPT).map_err(|error| error.to_string())
 }
@@ -204,11 +201,10 @@ fn stages(jobs: &[FioJob]) -> Vec<&[FioJob]> {
 
 /// Returns the directory in which the files of a job are made.
 fn directory(job: &FioJob, arguments: &Arguments) -> PathBuf {
-    let own = || job.directory.as_ref().map(PathBuf::from);
     arguments
         .dir
         .clone()
-        .or_else(own)
+        .or_else(|| job.directory.as_ref().map(PathBuf::from))
         .unwrap_or_else(|| PathBuf::from("."))
 }
 

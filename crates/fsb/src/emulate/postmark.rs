@@ -69,8 +69,10 @@ const USUAL_FILE: &str = ".pmrc";
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.is_file());
-    let file = arguments.file.clone().or_else(usual);
+    let file = arguments
+        .file
+        .clone()
+        .or_else(|| Some(PathBuf::from(USUAL_FILE)).filter(|path| path.is_file()));
     let script = file.map(|path| read_script(&path)).transpose()?;
     let mut session = PostmarkSession::new(arguments.verify, Turn::new(arguments.allow_concurrent));
     if let Some(script) = &script {

@@ -102,28 +102,27 @@ fn check_explain(record: &RunRecord) -> anyhow::Result<()> {
 /// Refuses consent to overwrite a device that no target is on: such a run would measure another
 /// medium.
 fn check_wipe(record: &RunRecord) -> anyhow::Result<()> {
-    let specs = record.plan.targets.iter().filter_map(Target::file_system);
-    let arguments = specs
-        .flat_map(|spec| spec.media())
-        .filter_map(|medium| medium.argument.as_deref());
-    let measured: Vec<&Path> = arguments
-        .flat_map(|argument| argument.split('+'))
-        .map(Path::new)
-        .collect();
-    let number = |path: &Path| record.devices.get(path);
-    let is_measured = |wiped: &Path| {
-        measured.iter().any(|path| {
-            *path == wiped || number(wiped).is_some_and(|own| number(path) == Some(own))
-        })
-    };
-    match record.plan.wipe.iter().find(|wiped| !is_measured(wiped)) {
-        None => Ok(()),
-        Some(wiped) => Err(failure::advised(
-            &code::CONFLICT,
-            format!("--wipe {}: no target is on this device", wiped.display()),
-            format!("add the device to a target: ext4@{}", wiped.display()),
-        )),
+    let mut measured: Vec<&Path> = Vec::new();
+    for spec in record.plan.targets.iter().filter_map(Target::file_system) {
+        for medium in spec.media() {
+            let argument = medium.argument.iter();
+            measured.extend(argument.flat_map(|argument| argument.split('+').map(Path::new)));
+        }
     }
+    for wiped in &record.plan.wipe {
+        let number = record.devices.get(wiped);
+        let is_measured = measured.iter().any(|path| {
+            path == wiped || number.is_some_and(|own| record.devices.get(*path) == Some(own))
+        });
+        if !is_measured {
+            return Err(failure::advised(
+                &code::CONFLICT,
+                format!("--wipe {}: no target is on this device", wiped.display()),
+                format!("add the device to a target: ext4@{}", wiped.display()),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the targets and controls of a run against the place of the run.

@@ -146,12 +146,16 @@ impl Judge for Race {
         if drawn.len() < 2 {
             return ended(RaceEnd::NoneLeft);
         }
-        let name = |candidate: usize| record.plan.targets[candidate].name.clone();
         Judgment {
             targets: Some(
                 drawn
                     .iter()
-                    .map(|drawn| (name(drawn.candidate), drawn.slice))
+                    .map(|drawn| {
+                        (
+                            record.plan.targets[drawn.candidate].name.clone(),
+                            drawn.slice,
+                        )
+                    })
                     .collect(),
             ),
             standing: Some(
@@ -193,8 +197,7 @@ fn failed_at_warm_up(record: &RunRecord, trials: &[ReportTrial]) -> Option<Strin
             .iter()
             .filter(|trial| trial.what.target == *reference && !trial.superseded)
     };
-    let is_good = |trial: &ReportTrial| trial.outcome == fsb_model::Outcome::Ok;
-    if own().any(is_good) {
+    if own().any(|trial| trial.outcome == fsb_model::Outcome::Ok) {
         return None;
     }
     let bad = own().next()?;

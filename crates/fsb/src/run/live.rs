@@ -61,11 +61,10 @@ impl WatchedRun {
         // The lock is examined first: a run that has ended since then is complete on disk.
         let is_in_use = fsb_store::is_in_use(&self.directory);
         let stamps = self.stamps();
-        let is_fresh = |read: &ReadRun| {
+        let read = match self.read.take().filter(|read| {
             read.stamps == stamps
                 || (is_in_use == Some(true) && read.at.elapsed() < read.took * RESTRAINT)
-        };
-        let read = match self.read.take().filter(is_fresh) {
+        }) {
             Some(read) => read,
             None => {
                 let begun = Instant::now();

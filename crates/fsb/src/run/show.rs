@@ -1,4 +1,4 @@
-//! What the user sees at the end of a run, and what the run directory keeps.
+//! The end of a run: the text that the user sees, and the files that the run directory keeps.
 
 use fsb_model::{Failure, RunRecord, Trial, Warning};
 use fsb_report::Report;

@@ -781,10 +781,15 @@ fn emulated_and_native_runs_are_never_compared() {
             &validator(include_str!("../../schema/comparison.json")),
             &document,
         );
-        let table = stdout(&fsb(
-            scratch.path(),
-            &["compare", sets[0], sets[1], "--format", "csv"],
-        ));
+        let show = |format: &str| {
+            let arguments = ["compare", sets[0], sets[1], "--format", format];
+            stdout(&succeeds(scratch.path(), &arguments))
+        };
+        for format in ["text", "markdown", "html"] {
+            assert!(show(format).contains("nothing is judged"), "{format}");
+        }
+        assert!(!show("text").contains('%'), "{}", show("text"));
+        let table = show("csv");
         assert!(!table.contains("_ratio,"), "{table}");
         assert!(
             table.lines().skip(1).all(|line| line.ends_with(unjudged)),

@@ -220,7 +220,7 @@ other. It passes options that no table contains to the driver, because drivers a
 fn options_page() -> String {
     let mut text = OPTIONS_HEAD.to_owned();
     text += "## Options of every file system\n\n";
-    text += &option_table(fsb_testbed::fs::COMMON);
+    text += &option_table(&fsb_testbed::fs::COMMON);
     let mut listed: Vec<&str> = Vec::new();
     for member in fsb_testbed::fs::REGISTRY
         .iter()

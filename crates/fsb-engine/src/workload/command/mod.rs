@@ -31,11 +31,12 @@ use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Directory};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
+use crate::fileset;
 use crate::profile::{Profile, ProgramNeeds};
-use crate::task::{Context, Gate, Measurement, Preparing, Ready};
+use crate::task::{Context, Gate, Measurement, Preparing, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, fileset};
 
 /// The name of the operation that a run of the command counts as.
 const OPERATION: &str = "command";
@@ -64,7 +65,7 @@ impl Workload for Command {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(CommandJob(Options::parse(
+        Ok(Box::new(CommandJob(CommandOptions::parse(
             self.name(),
             params,
             sizing,
@@ -72,7 +73,7 @@ impl Workload for Command {
     }
 }
 
-struct CommandJob(Options);
+struct CommandJob(CommandOptions);
 
 impl CommandJob {
     fn surroundings(&self, context: &Context) -> Surroundings {
@@ -211,7 +212,7 @@ impl CommandJob {
 
 impl Job for CommandJob {
     fn profile(&self) -> Profile {
-        let Options {
+        let CommandOptions {
             durability, cache, ..
         } = self.0;
         Profile {
@@ -593,7 +594,7 @@ struct Service {
 }
 
 /// Resolved parameters.
-struct Options {
+struct CommandOptions {
     command: Script,
     setup: Option<Script>,
     prepare: Option<Script>,
@@ -744,8 +745,8 @@ fn parameters() -> Vec<Parameter> {
     all
 }
 
-impl Options {
-    fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
+impl CommandOptions {
+    fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<CommandOptions, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let command = script(&mut reader, "command")?
             .ok_or_else(|| reader.error("command", "it is missing"))?;
@@ -773,7 +774,7 @@ impl Options {
         }
         let label = reader.text("label")?;
         reader.finish();
-        Ok(Options {
+        Ok(CommandOptions {
             command,
             setup,
             prepare,
@@ -836,14 +837,14 @@ impl Options {
                 self.metrics.iter().map(PrintedMetric::value).collect(),
             );
         }
-        let service = |service: &Service| {
+        fn service(service: &Service) -> serde_json::Value {
             let mut value =
                 json!({ "command": service.command.value(), "stop": signal_name(service.stop) });
             if let Some(ready) = &service.ready {
                 value["ready"] = ready.value();
             }
             value
-        };
+        }
         if !self.services.is_empty() {
             add("service", self.services.iter().map(service).collect());
         }
@@ -920,14 +921,15 @@ fn paths(reader: &mut Reader<'_>, key: &'static str) -> Result<Vec<PathBuf>, Par
         Value::Array(list) => list.clone(),
         one => vec![one.clone()],
     };
-    let path = |value: &Value| {
-        let text = value
-            .as_str()
-            .filter(|text| !text.is_empty() && !text.contains('\0'));
-        let text = text.ok_or_else(|| reader.error(key, format!("{value} is not a path")))?;
-        Ok(std::path::absolute(Path::new(text)).unwrap_or_else(|_| PathBuf::from(text)))
-    };
-    list.iter().map(path).collect()
+    list.iter()
+        .map(|value: &Value| {
+            let text = value
+                .as_str()
+                .filter(|text| !text.is_empty() && !text.contains('\0'));
+            let text = text.ok_or_else(|| reader.error(key, format!("{value} is not a path")))?;
+            Ok(std::path::absolute(Path::new(text)).unwrap_or_else(|_| PathBuf::from(text)))
+        })
+        .collect()
 }
 
 fn exits(reader: &mut Reader<'_>) -> Result<Vec<i32>, ParamError> {
@@ -938,13 +940,15 @@ fn exits(reader: &mut Reader<'_>) -> Result<Vec<i32>, ParamError> {
         Value::Array(list) => list.clone(),
         one => vec![one.clone()],
     };
-    let code = |value: &Value| {
-        value
-            .as_i64()
-            .filter(|code| (0..=255).contains(code))
-            .map(|code| code as i32)
-    };
-    let codes: Option<Vec<i32>> = list.iter().map(code).collect();
+    let codes: Option<Vec<i32>> = list
+        .iter()
+        .map(|value: &Value| {
+            value
+                .as_i64()
+                .filter(|code| (0..=255).contains(code))
+                .map(|code| code as i32)
+        })
+        .collect();
     codes.filter(|codes| !codes.is_empty()).ok_or_else(|| {
         reader.error(
             "ok_exit",
@@ -1090,7 +1094,7 @@ mod tests {
     use fsb_model::WorkloadSpec;
     use serde_json::json;
 
-    use crate::EngineError;
+    use crate::error::EngineError;
     use crate::task::{Step, Task};
     use crate::worker;
     use crate::workload::testing::{Open, Pairs, label, run_once, task, with};

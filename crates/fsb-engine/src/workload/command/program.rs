@@ -23,7 +23,7 @@ use rustix::process::{
 };
 use serde_json::{Value, json};
 
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// The directory in TMPDIR and HOME: a private tmpfs if the worker is confined.
 const SCRATCH: &str = "/dev/shm";
@@ -79,8 +79,10 @@ impl Ended {
 
     /// Returns the last lines of standard error, or else of standard output.
     pub(super) fn last_words(&self) -> String {
-        let of = |bytes: &[u8]| last_lines(&String::from_utf8_lossy(bytes), SAID);
-        let (errors, said) = (of(&self.stderr), of(&self.stdout));
+        fn output_end(bytes: &[u8]) -> String {
+            last_lines(&String::from_utf8_lossy(bytes), SAID)
+        }
+        let (errors, said) = (output_end(&self.stderr), output_end(&self.stdout));
         match (errors.is_empty(), said.is_empty()) {
             (false, _) => errors,
             (true, false) => said,
@@ -280,7 +282,9 @@ impl Running {
         }
         // SAFETY: the call has filled it, and zeros are a valid one.
         let usage = unsafe { usage.assume_init() };
-        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+        fn seconds(time: libc::timeval) -> f64 {
+            time.tv_sec as f64 + time.tv_usec as f64 * 1e-6
+        }
         Ok(Ended {
             status: ExitStatus::from_raw(status),
             streams: self.streams,
@@ -611,12 +615,13 @@ static SHARED_BEFORE: OnceLock<BTreeSet<i32>> = OnceLock::new();
 fn shared_memory() -> Vec<(i32, u32)> {
     let own = rustix::process::geteuid().as_raw();
     let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-    let segment = |line: &str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let number = |at: usize| fields.get(at)?.parse::<u32>().ok();
-        (number(7)? == own).then_some((number(1)? as i32, number(4)?))
-    };
-    text.lines().filter_map(segment).collect()
+    text.lines()
+        .filter_map(|line: &str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let number = |at: usize| fields.get(at)?.parse::<u32>().ok();
+            (number(7)? == own).then_some((number(1)? as i32, number(4)?))
+        })
+        .collect()
 }
 
 /// Remembers the shared memory that does not belong to programs. Later calls have no effect.

@@ -20,7 +20,7 @@ use fsb_model::metric::{OPERATION_RATE, THROUGHPUT, TREE_TIME};
 use fsb_model::shape::Shape;
 use fsb_model::units::show_bytes;
 use fsb_model::{Durability, Params};
-use options::{CopyMethod, Operation, Options};
+use options::{CopyMethod, FiletreeOptions, Operation};
 use rustix::fs::{MemfdFlags, Mode};
 use rustix::io::Errno;
 
@@ -28,17 +28,18 @@ use super::job::{Job, Workload};
 use super::measure::check_operations;
 use super::parameter::Parameter;
 use super::params;
-use crate::backend::{Backend, Directory, OpenFlags, Session, Setup, Slot, files};
+use crate::backend::{Backend, Directory, FileSlot, OpenFlags, Session, SessionSetup, files};
 use crate::clock::OperationKind;
 use crate::data::{Data, DataSource, PAGE};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, BLOCK, EXAMINED_FILES, NOTE};
 use crate::memory::{Memory, check_room, resident_bytes};
+use crate::order;
 use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
-use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, order};
 
 /// The names of the existing tree and of its copy.
 const TREES: [&str; 2] = ["source", "copy"];
@@ -69,7 +70,7 @@ impl Workload for FileTree {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(FileTreeJob(Options::parse(
+        Ok(Box::new(FileTreeJob(FiletreeOptions::parse(
             self.name(),
             params,
             sizing,
@@ -77,7 +78,7 @@ impl Workload for FileTree {
     }
 }
 
-struct FileTreeJob(Options);
+struct FileTreeJob(FiletreeOptions);
 
 impl FileTreeJob {
     /// Returns whether there is a tree on the target before the clock starts.
@@ -88,7 +89,7 @@ impl FileTreeJob {
 
 impl Job for FileTreeJob {
     fn profile(&self) -> Profile {
-        let Options {
+        let FiletreeOptions {
             operation,
             shape,
             threads,
@@ -239,7 +240,7 @@ impl FileTreeJob {
 
 /// The state that all workers read.
 struct TreeThreads<'s> {
-    options: &'s Options,
+    options: &'s FiletreeOptions,
     set: &'s Path,
     /// The backend that makes the calls.
     backend: &'static dyn Backend,
@@ -262,7 +263,7 @@ struct ThreadState {
     files: Range<usize>,
     memory: Memory,
     session: Box<dyn Session>,
-    source: Option<Slot>,
+    source: Option<FileSlot>,
 }
 
 impl TreeThreads<'_> {
@@ -429,7 +430,7 @@ impl ThreadJob for TreeThreads<'_> {
         let files = self.leaves.len() as u64;
         let share = order::share(files, files, rank, self.options.threads);
         let first = share.first as usize;
-        let mut session = self.backend.session(&Setup::plain(3))?;
+        let mut session = self.backend.session(&SessionSetup::plain(3))?;
         let source = self
             .memory
             .map(|file| {
@@ -481,7 +482,7 @@ impl ThreadJob for TreeThreads<'_> {
 /// The part of a file that is copied.
 #[derive(Debug, Clone, Copy)]
 struct CopySource {
-    slot: Slot,
+    slot: FileSlot,
     offset: u64,
     length: u64,
 }
@@ -491,7 +492,7 @@ fn copy_file(
     how: CopyMethod,
     session: &mut dyn Session,
     source: CopySource,
-    destination: Slot,
+    destination: FileSlot,
     memory: &mut [u8],
 ) -> Result<(), (&'static str, Errno)> {
     match how {
@@ -510,7 +511,7 @@ fn read_write(
         offset,
         length,
     }: CopySource,
-    destination: Slot,
+    destination: FileSlot,
     memory: &mut [u8],
 ) -> Result<(), (&'static str, Errno)> {
     let mut done = 0;
@@ -539,7 +540,7 @@ fn in_kernel(
         offset,
         length,
     }: CopySource,
-    destination: Slot,
+    destination: FileSlot,
 ) -> Result<(), (&'static str, Errno)> {
     const CALL: &str = "copy_file_range to";
     let mut done = 0;
@@ -568,7 +569,7 @@ fn probe(
         return Ok(());
     }
     let flags = OpenFlags::READ_WRITE.creating(0o644);
-    let mut session = backend.session(&Setup::plain(2))?;
+    let mut session = backend.session(&SessionSetup::plain(2))?;
     let create = |session: &mut dyn Session, name| {
         let opened = session.open(root, name, flags, SIZE);
         opened.map_err(|errno| EngineError::call("create a file in", set, errno))
@@ -735,8 +736,9 @@ fn in_memory(leaves: &[TreeFile], whole: u64, source: DataSource) -> Result<File
         rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC)
             .map_err(|errno| EngineError::system("make a file in memory", errno))?,
     );
-    let failed =
-        |error: std::io::Error| EngineError::new(format!("write the source into memory: {error}"));
+    fn failed(error: std::io::Error) -> EngineError {
+        EngineError::new(format!("write the source into memory: {error}"))
+    }
     file.set_len(whole).map_err(failed)?;
     let mut data = Data::new(source, CHUNK as usize);
     leaves

@@ -5,7 +5,9 @@ use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
 use crate::backend::Backend;
+use crate::error::ParamError;
 use crate::hash::mix;
+use crate::task::Sizing;
 use crate::workload::label::ending;
 use crate::workload::parameter::ParameterDefault::Absent;
 use crate::workload::parameter::{
@@ -13,7 +15,6 @@ use crate::workload::parameter::{
 };
 use crate::workload::params::Reader;
 use crate::workload::{label, parameter, params};
-use crate::{ParamError, Sizing};
 
 /// The operation on the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl CopyMethod {
 
 /// Resolved parameters.
 #[derive(Clone)]
-pub(super) struct Options {
+pub(super) struct FiletreeOptions {
     pub(super) operation: Operation,
     pub(super) copy: CopyMethod,
     /// The scaled shape of the tree.
@@ -168,12 +169,12 @@ pub(super) fn parameters() -> Vec<Parameter> {
     all
 }
 
-impl Options {
+impl FiletreeOptions {
     pub(super) fn parse(
         name: &str,
         params: &Params,
         sizing: &Sizing,
-    ) -> Result<Options, ParamError> {
+    ) -> Result<FiletreeOptions, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let operation = reader.word("operation", &Operation::ALL, Operation::name)?;
         let copy = reader.word("copy", &CopyMethod::ALL, CopyMethod::name)?;
@@ -212,7 +213,7 @@ impl Options {
             Operation::Delete => 0,
             _ => reader.number("block_size")?,
         };
-        let options = Options {
+        let options = FiletreeOptions {
             operation,
             copy,
             shape,
@@ -398,8 +399,12 @@ fn packages(entries: u64, bytes: u64) -> Shape {
         }
         package += 1;
     }
-    let is_large = |index: u64| index % LARGE == LARGE / 2;
-    let small = |index: u64| SMALL.start + mix(index) % (SMALL.end - SMALL.start);
+    fn is_large(index: u64) -> bool {
+        index % LARGE == LARGE / 2
+    }
+    fn small(index: u64) -> u64 {
+        SMALL.start + mix(index) % (SMALL.end - SMALL.start)
+    }
     let count = files.len() as u64;
     let smalls: u64 = (0..count)
         .filter(|index| !is_large(*index))

@@ -36,10 +36,11 @@ use super::parameter::{self, Parameter, ParameterDefault, ParameterGroup, Parame
 use super::params::{self, Reader};
 use crate::backend::{Backend, Directory};
 use crate::data::{Data, DataSource};
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, BLOCK, FEW_FILES, Found, NOTE};
 use crate::profile::Profile;
-use crate::task::{ClockSpec, Context, Gate, Measurement, Progress, Ready};
-use crate::{EngineError, ParamError, Sizing, threads};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Progress, Ready, Sizing};
+use crate::threads;
 
 /// The name of the counted operation, whatever its kind.
 const OPERATION: &str = "operation";
@@ -136,7 +137,7 @@ impl Workload for Personality {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(FlowJob(Options::parse(
+        Ok(Box::new(FlowJob(FlowOptions::parse(
             self.name, params, sizing, self.text, false,
         )?)))
     }
@@ -170,7 +171,7 @@ impl Workload for AnyFlow {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(FlowJob(Options::parse(
+        Ok(Box::new(FlowJob(FlowOptions::parse(
             self.name(),
             params,
             sizing,
@@ -180,11 +181,11 @@ impl Workload for AnyFlow {
     }
 }
 
-struct FlowJob(Options);
+struct FlowJob(FlowOptions);
 
 impl FlowJob {
     fn shared(&self, context: &Context) -> Result<FlowShared, EngineError> {
-        let Options {
+        let FlowOptions {
             flow,
             verify,
             backend,
@@ -206,7 +207,7 @@ impl FlowJob {
 
 impl Job for FlowJob {
     fn profile(&self) -> Profile {
-        let Options {
+        let FlowOptions {
             flow, durability, ..
         } = &self.0;
         let first = &flow.filesets[0];
@@ -304,13 +305,17 @@ const APPENDED: u64 = 100_000;
 fn space(flow: &Flow, set: &FileSet) -> u64 {
     let files = at_once(flow, set);
     // The bytes that the append steps of a thread add to a file in each of its lives.
-    let of_thread = |thread: &Thread| {
-        let appends = thread.steps.iter().filter(|step| step.op == Op::Append);
-        let bytes =
-            appends.filter_map(|step| Some((step.size?.mean() + 1) * step.iterations.unwrap_or(1)));
-        bytes.sum::<u64>()
-    };
-    let appended = flow.threads.iter().map(of_thread).max().unwrap_or(0);
+    let appended = flow
+        .threads
+        .iter()
+        .map(|thread: &Thread| {
+            let appends = thread.steps.iter().filter(|step| step.op == Op::Append);
+            let bytes = appends
+                .filter_map(|step| Some((step.size?.mean() + 1) * step.iterations.unwrap_or(1)));
+            bytes.sum::<u64>()
+        })
+        .max()
+        .unwrap_or(0);
     entries::expected_bytes(set, files, BLOCK) + files.min(APPENDED) * appended
 }
 
@@ -567,7 +572,7 @@ fn make_file(
 
 /// Resolved parameters.
 #[derive(Clone)]
-struct Options {
+struct FlowOptions {
     /// The flow as the threads perform it.
     flow: Flow,
     /// The flow as published; the label lists the differences.
@@ -609,10 +614,14 @@ const OF_EXAMPLE: ParameterDefault = ParameterDefault::Derived("a small example"
 fn table(flow: Option<&Flow>) -> Vec<Parameter> {
     use ParameterKind::{Fraction, Number, Size};
     let first = flow.map(|flow| &flow.filesets[0]);
-    let of = |value: Option<String>| value.map_or(OF_FLOW, ParameterDefault::from);
-    let number = |value: Option<u64>| of(value.map(|value| value.to_string()));
-    let rate = of(flow.map(|flow| flow.rate.unwrap_or(0.0).to_string()));
-    let pick = of(first.map(|set| set.pick.name().to_owned()));
+    fn or_of_flow(value: Option<String>) -> ParameterDefault {
+        value.map_or(OF_FLOW, ParameterDefault::from)
+    }
+    fn number(value: Option<u64>) -> ParameterDefault {
+        or_of_flow(value.map(|value| value.to_string()))
+    }
+    let rate = or_of_flow(flow.map(|flow| flow.rate.unwrap_or(0.0).to_string()));
+    let pick = or_of_flow(first.map(|set| set.pick.name().to_owned()));
     let threads = number(flow.map(|flow| instances(flow, most_numerous(flow))));
     let (durabilities, durability) = match flow {
         None => (
@@ -682,7 +691,7 @@ fn table(flow: Option<&Flow>) -> Vec<Parameter> {
     all
 }
 
-impl Options {
+impl FlowOptions {
     /// Reads the parameters of a flow. If `given` is set, the flow is a parameter too, and `usual`
     /// its default; otherwise `usual` is the flow.
     fn parse(
@@ -691,7 +700,7 @@ impl Options {
         sizing: &Sizing,
         usual: &str,
         given: bool,
-    ) -> Result<Options, ParamError> {
+    ) -> Result<FlowOptions, ParamError> {
         let table = if given {
             any_parameters()
         } else {
@@ -725,7 +734,7 @@ impl Options {
                 ),
             ));
         }
-        let options = Options {
+        let options = FlowOptions {
             flow,
             published,
             given,

@@ -9,10 +9,10 @@ use rustix::io::Errno;
 use super::entries::{self, Nothing, Set, Taken, Want};
 use super::shared::{CompiledStep, FileRing, FlowShared, FlowSlot, OpResult, Opened};
 use super::thread::{self, FlowThread};
-use crate::EngineError;
-use crate::backend::{Flush, OpenFlags, Session, Slot};
+use crate::backend::{FileSlot, Flush, OpenFlags, Session};
 use crate::clock::OperationKind;
 use crate::data::Data;
+use crate::error::EngineError;
 
 /// Ends an operation that finds no file.
 macro_rules! taken {
@@ -147,7 +147,7 @@ impl FlowThread {
         shared: &FlowShared,
         file: u64,
         mut how: OpenFlags,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         // On Linux, filebench 1.5-alpha3 opens a file of a flowop with `dsync` with O_SYNC.
         how.flags.set(OFlags::SYNC, step.dsync);
         how.flags.set(OFlags::DIRECT, step.direct);

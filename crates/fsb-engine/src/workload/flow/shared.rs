@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 
 use super::entries::{self, Set};
-use crate::EngineError;
-use crate::backend::{Backend, Directory, Slot};
+use crate::backend::{Backend, Directory, FileSlot};
 use crate::clock::OperationKind;
 use crate::data::DataSource;
+use crate::error::EngineError;
 
 /// Default bytes of one call of a step that moves a whole file.
 const RECORD: u64 = 1 << 20;
@@ -396,7 +396,7 @@ pub(super) enum OpResult {
 /// A file that a thread has open.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) slot: Slot,
+    pub(super) slot: FileSlot,
     pub(super) set: usize,
     pub(super) file: u64,
     pub(super) generation: u32,

@@ -25,16 +25,17 @@ use super::shared::{
     CompiledStep, Counter, FileRing, FlowShared, FlowSlot, OpResult, PARTS, Program,
 };
 use crate::backend::uring::Ring;
-use crate::backend::{Completion, Session, Setup};
+use crate::backend::{Completion, Session, SessionSetup};
 use crate::clock::{self, Circumstances, Clock};
 use crate::data::Data;
+use crate::error::EngineError;
 use crate::hash::{Stream, hash, mix};
+use crate::latency;
 use crate::memory::Memory;
 use crate::profile::Profile;
 use crate::task::{Context, Gate, Live, Measurement, Rate, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{ThreadJob, WorkerOutcome};
-use crate::{EngineError, latency};
 
 /// Nanoseconds that a thread waits while others use all suitable files, before it returns an error.
 const STARVATION_NS: u64 = 2_000_000_000;
@@ -141,7 +142,7 @@ impl FlowThread {
                 Stream::Draw,
                 u64::from(shared.repetition) << 32 | u64::from(rank),
             ),
-            session: shared.backend.session(&Setup::plain(files))?,
+            session: shared.backend.session(&SessionSetup::plain(files))?,
             slots: (0..=most).map(|_| FlowSlot::default()).collect(),
             rings: Vec::new(),
             aio: records

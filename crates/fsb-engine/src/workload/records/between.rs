@@ -5,13 +5,13 @@ use fsb_model::{Bytes, Durability, Params};
 
 use crate::backend::Flush;
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::io_loop::{HELD_FILES, IoLoop};
 use crate::thread_recorder::ThreadRecorder;
 use crate::workload::parameter::ParameterDefault::Absent;
 use crate::workload::parameter::{Needs, Parameter, ParameterGroup, ParameterKind, group};
 use crate::workload::params::Reader;
 use crate::workload::spec::Spec;
-use crate::{EngineError, ParamError};
 
 /// The name of the syncs in records.
 pub(super) const SYNC: &str = "sync";

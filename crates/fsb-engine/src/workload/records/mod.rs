@@ -30,19 +30,20 @@ use super::params::Reader;
 use super::spec::{self, Change, Records, Rules, Spec};
 use crate::backend::{Backend, Purpose, Verb};
 use crate::clock::OperationKind;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, Content, Interest};
 use crate::hash::{Stream, hash, unit};
 use crate::io_loop::{
     ByteRange, HELD_FILES, IoLoop, IoOptions, Lock, OpenFileSet, QueueFeed, QueueStep, QueuedRecord,
 };
+use crate::latency;
 use crate::order::{Distribution, FORMS, STRIDE, Visits};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::{Rendezvous, RoundState};
-use crate::task::{ClockSpec, Context, Gate, Measurement};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
 use crate::walk::{MOST_ITEMS, RecordSizes, WalkOptions};
-use crate::{EngineError, ParamError, Sizing, latency};
 
 // The definition of a workload that moves records, and the parameters that only such workloads
 // have.
@@ -68,7 +69,7 @@ const USUAL_MIX: &str = "50%";
 
 /// The options, resolved.
 #[derive(Debug, Clone)]
-struct Options {
+struct RecordsOptions {
     /// The files are closed at the end of each pass, inside the clock.
     close: bool,
     /// The range that is locked while its data is moved, inside the clock.
@@ -348,13 +349,13 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
     all
 }
 
-impl Options {
+impl RecordsOptions {
     fn read(
         member: &RecordWorkload,
         spec: &Spec,
         written: bool,
         reader: &mut Reader<'_>,
-    ) -> Result<Options, ParamError> {
+    ) -> Result<RecordsOptions, ParamError> {
         let close = reader.flag("close")?;
         let lock = reader.optional_word("lock", Lock::ALL, Lock::name)?;
         let verify = reader.flag("verify")?;
@@ -433,7 +434,7 @@ impl Options {
                 format!("the option keeps all files open at once: use at most {HELD_FILES} files");
             return Err(reader.error("evict_passes", message));
         }
-        Ok(Options {
+        Ok(RecordsOptions {
             close,
             lock,
             stride,
@@ -972,7 +973,7 @@ impl RecordWorkload {
             Before::Written => true,
             Before::Asked => overwrite(&spec, &mut reader)?,
         };
-        let options = Options::read(self, &spec, written, &mut reader)?;
+        let options = RecordsOptions::read(self, &spec, written, &mut reader)?;
         let (out, durable) = (
             spec.cache == CacheState::Out,
             spec.durability != Durability::None,
@@ -2059,7 +2060,7 @@ struct RecordsJob {
     /// Whether further passes write over the data of the first one, into files that were not
     /// written before.
     further_passes: bool,
-    options: Options,
+    options: RecordsOptions,
 }
 
 impl RecordsJob {

@@ -14,14 +14,15 @@ use rustix::io::Errno;
 use serde_json::json;
 
 use crate::backend::{
-    self, Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued,
-    Session, Setup, Slot, Verb,
+    self, Backend, Capabilities, Directory, FileSlot, Flush, IoRequest, Namespace, OpenFlags,
+    Queued, Session, SessionSetup, Verb,
 };
+use crate::error::EngineError;
 use crate::profile::Renewal;
 use crate::task::{ClockSpec, Context, Measurement, Step};
+use crate::worker;
 use crate::workload::testing::{Open, SIZING, task};
 use crate::workload::{self, Job};
-use crate::{EngineError, worker};
 
 /// A backend that touches nothing and logs its calls, with those since the last query. Like all
 /// backends it lives as long as the program.
@@ -67,7 +68,7 @@ impl Backend for CallLog {
         Box::leak(Box::new(*self))
     }
 
-    fn session(&self, _setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    fn session(&self, _setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
         Ok(Box::new(CallLogSession(*self)))
     }
 }
@@ -81,7 +82,7 @@ impl Session for CallLogSession {
         _path: &CStr,
         flags: OpenFlags,
         _size: u64,
-    ) -> Result<Slot, Errno> {
+    ) -> Result<FileSlot, Errno> {
         self.0.note(
             if flags.flags.contains(OFlags::CREATE) {
                 "create"
@@ -90,10 +91,10 @@ impl Session for CallLogSession {
             }
             .to_owned(),
         );
-        Ok(Slot(0))
+        Ok(FileSlot(0))
     }
 
-    fn close(&mut self, _slot: Slot) -> Result<(), Errno> {
+    fn close(&mut self, _slot: FileSlot) -> Result<(), Errno> {
         self.0.note("close".to_owned());
         Ok(())
     }
@@ -105,7 +106,7 @@ impl Session for CallLogSession {
         Ok(Queued::Done(request.length))
     }
 
-    fn flush(&mut self, _slot: Slot, what: Flush) -> Result<(), Errno> {
+    fn flush(&mut self, _slot: FileSlot, what: Flush) -> Result<(), Errno> {
         self.0.note(
             if what == Flush::All {
                 "fsync"
@@ -117,7 +118,7 @@ impl Session for CallLogSession {
         Ok(())
     }
 
-    fn descriptor(&self, _slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+    fn descriptor(&self, _slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         Err(Errno::BADF)
     }
 }

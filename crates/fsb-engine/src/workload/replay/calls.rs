@@ -10,8 +10,8 @@ use fsb_trace::{Call, CallKind, Skimmed, flags};
 use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid};
 use rustix::io::Errno;
 
-use crate::EngineError;
 use crate::data::{Data, DataSource, Memory};
+use crate::error::EngineError;
 
 /// The maximum number of bytes that one call moves. A replay shortens a larger call to this size.
 pub(super) const MOST_MOVED: u64 = 64 << 20;
@@ -106,10 +106,10 @@ impl Kernel {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(set, flags, Mode::empty())
             .map_err(|errno| EngineError::call("open", set, errno))?;
-        let text = |name: &[u8]| {
+        fn text(name: &[u8]) -> Result<CString, EngineError> {
             CString::new(name)
                 .map_err(|_| EngineError::new("a name of the trace holds a zero byte"))
-        };
+        }
         let names = (0..skimmed.names.len()).map(|number| match skimmed.names.get(number) {
             b"" => text(b"."),
             name => text(name),

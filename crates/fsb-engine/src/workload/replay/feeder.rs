@@ -6,8 +6,9 @@
 //! behind can always continue.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,11 +20,12 @@ use fsb_trace::{
 use serde_json::Value;
 
 use super::calls::{Batch, ReplayStep};
+use crate::error::{EngineError, ParamError};
+use crate::task::Sizing;
 use crate::workload::parameter::{
     self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group,
 };
 use crate::workload::params::Reader;
-use crate::{EngineError, ParamError, Sizing};
 
 /// Blocks that are loaded and not done at any time: a million calls.
 const WINDOW: usize = 16;
@@ -54,14 +56,14 @@ struct Queues {
 
 /// Feeds calls to threads.
 pub(super) struct Feeder {
-    source: Mutex<CallSource<Box<dyn Bytes>>>,
+    source: Mutex<CallSource<TraceBytes>>,
     queues: Mutex<Queues>,
     changed: Condvar,
     lanes: usize,
 }
 
 impl Feeder {
-    pub(super) fn new(options: &Options, skimmed: &Skimmed) -> Result<Feeder, EngineError> {
+    pub(super) fn new(options: &ReplayOptions, skimmed: &Skimmed) -> Result<Feeder, EngineError> {
         let lanes = options.totals.lanes.max(1);
         let mut order = Order::new(lanes, options.overhead.gap_ns);
         order.initial(&skimmed.initial);
@@ -287,7 +289,9 @@ impl Slots {
 
     /// Returns the places of a call's descriptors, and whether all of them were opened.
     fn find(&mut self, call: &Call) -> (u32, u32, bool) {
-        let find = |places: &HashMap<u32, u32>, handle: u32| places.get(&handle).copied();
+        fn find(places: &HashMap<u32, u32>, handle: u32) -> Option<u32> {
+            places.get(&handle).copied()
+        }
         match call.kind {
             CallKind::Open => (self.take(call), 0, true),
             CallKind::Duplicate => {
@@ -333,8 +337,8 @@ const MOST_LANES: u32 = 1024;
 pub(super) struct Pace(pub(super) f64);
 
 /// Resolved parameters, and the totals and the overhead that the trace contains.
-pub(super) struct Options {
-    pub(super) source: Source,
+pub(super) struct ReplayOptions {
+    pub(super) source: TraceSource,
     pub(super) pace: Pace,
     pub(super) cache: CacheState,
     force: bool,
@@ -380,12 +384,12 @@ pub(super) fn parameters() -> Vec<Parameter> {
     all
 }
 
-impl Options {
+impl ReplayOptions {
     pub(super) fn parse(
         name: &str,
         params: &Params,
         sizing: &Sizing,
-    ) -> Result<Options, ParamError> {
+    ) -> Result<ReplayOptions, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let trace = reader.text("trace")?.unwrap_or_default();
         let pace = pace(&mut reader)?;
@@ -393,7 +397,7 @@ impl Options {
         let force = reader.flag("force")?;
         let calls = reader.take("calls").and_then(Value::as_u64);
         let label = reader.text("label")?;
-        let source = Source::parse(&trace);
+        let source = TraceSource::parse(&trace);
         let unfit = |reader: &Reader<'_>, message: String| Err(reader.error("trace", message));
         let skimmed = source
             .skim()
@@ -427,7 +431,7 @@ impl Options {
             return unfit(&reader, message);
         }
         reader.finish();
-        Ok(Options {
+        Ok(ReplayOptions {
             source,
             pace,
             cache,
@@ -494,13 +498,12 @@ fn pace(reader: &mut Reader<'_>) -> Result<Pace, ParamError> {
         Some("none") => Some(0.0),
         _ => number().filter(|factor| (0.0..=1000.0).contains(factor)),
     };
-    let wanted = || {
+    factor.map(Pace).ok_or_else(|| {
         reader.error(
             "pace",
             format!("{value} is neither recorded nor none nor a factor such as 0.5"),
         )
-    };
-    factor.map(Pace).ok_or_else(wanted)
+    })
 }
 
 /// Returns the states of the cache that a replay can start with.
@@ -546,16 +549,20 @@ fn write() -> Result<Vec<u8>, fsb_trace::TraceError> {
             ..call
         })
     };
-    let on = |kind: CallKind, handle: u32| Call {
-        handle,
-        ..Call::new(kind)
-    };
-    let moved = |kind: CallKind, handle: u32, offset: u64, length: u64| Call {
-        offset,
-        length,
-        result: length as i64,
-        ..on(kind, handle)
-    };
+    fn on(kind: CallKind, handle: u32) -> fsb_trace::Call {
+        Call {
+            handle,
+            ..Call::new(kind)
+        }
+    }
+    fn moved(kind: CallKind, handle: u32, offset: u64, length: u64) -> fsb_trace::Call {
+        Call {
+            offset,
+            length,
+            result: length as i64,
+            ..on(kind, handle)
+        }
+    }
     add(
         0,
         Call {
@@ -660,51 +667,41 @@ pub(super) const EXAMPLE: &str = "example";
 
 /// A file, or the made-up trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum TraceSource {
     Example,
     File(PathBuf),
 }
 
-/// Bytes of a trace.
-trait Bytes: Read + Seek + Send {}
-impl<T: Read + Seek + Send> Bytes for T {}
+/// The bytes of a trace.
+type TraceBytes = Box<dyn Read + Send>;
 
-impl Source {
-    fn parse(text: &str) -> Source {
+impl TraceSource {
+    fn parse(text: &str) -> TraceSource {
         match text {
-            EXAMPLE => Source::Example,
+            EXAMPLE => TraceSource::Example,
             // The agent works in another directory.
-            path => Source::File(std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))),
+            path => {
+                TraceSource::File(std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path)))
+            }
         }
     }
 
     fn text(&self) -> String {
         match self {
-            Source::Example => EXAMPLE.to_owned(),
-            Source::File(path) => path.to_string_lossy().into_owned(),
+            TraceSource::Example => EXAMPLE.to_owned(),
+            TraceSource::File(path) => path.to_string_lossy().into_owned(),
         }
     }
 
     /// Returns its name in labels.
     fn shown(&self) -> String {
         match self {
-            Source::Example => EXAMPLE.to_owned(),
-            Source::File(path) => path
+            TraceSource::Example => EXAMPLE.to_owned(),
+            TraceSource::File(path) => path
                 .file_stem()
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned(),
-        }
-    }
-
-    fn open(&self) -> Result<Box<dyn Bytes>, EngineError> {
-        match self {
-            Source::Example => Ok(Box::new(Cursor::new(trace()))),
-            Source::File(path) => {
-                let file = fsb_store::input::open(path)
-                    .map_err(|error| EngineError::io("read the trace", path, &error))?;
-                Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
-            }
         }
     }
 
@@ -714,14 +711,24 @@ impl Source {
 
     /// Reads everything but the calls.
     pub(super) fn skim(&self) -> Result<Skimmed, EngineError> {
-        Skimmed::read(self.open()?).map_err(|error| self.failed(error))
+        let skimmed = match self {
+            TraceSource::Example => Skimmed::read(Cursor::new(trace())),
+            TraceSource::File(path) => Skimmed::read(open(path)?),
+        };
+        skimmed.map_err(|error| self.failed(error))
     }
 
-    fn reader(&self) -> Result<TraceReader<Box<dyn Bytes>>, EngineError> {
-        let mut bytes = self.open()?;
-        bytes
-            .seek(SeekFrom::Start(0))
-            .map_err(|error| self.failed(error))?;
+    fn reader(&self) -> Result<TraceReader<TraceBytes>, EngineError> {
+        let bytes: TraceBytes = match self {
+            TraceSource::Example => Box::new(Cursor::new(trace())),
+            TraceSource::File(path) => Box::new(open(path)?),
+        };
         TraceReader::new(bytes).map_err(|error| self.failed(error))
     }
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, EngineError> {
+    let file = fsb_store::input::open(path)
+        .map_err(|error| EngineError::io("read the trace", path, &error))?;
+    Ok(BufReader::with_capacity(1 << 20, file))
 }

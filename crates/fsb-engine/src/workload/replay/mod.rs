@@ -19,9 +19,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::{fmt, io};
 
 use calls::{Batch, Buffers, Kernel, Nothing, ReplayStep, Target};
-use feeder::{Feeder, Options};
+use feeder::{Feeder, ReplayOptions};
 use fsb_model::Params;
 use fsb_model::metric::REPLAY_TIME;
+use fsb_model::units::show_size;
 use fsb_trace::{Call, CallKind, Initial, Skimmed, State, Totals, is_inside};
 use rustix::thread::futex::{self, Flags};
 use rustix::time::Timespec;
@@ -31,11 +32,12 @@ use super::parameter::Parameter;
 use super::params;
 use crate::backend::{self, Backend};
 use crate::data::Data;
+use crate::error::{EngineError, ParamError};
 use crate::profile::Profile;
-use crate::task::{Context, Gate, Measurement, Ready};
+use crate::task::{Context, Gate, Measurement, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, clock, fileset};
+use crate::{clock, fileset};
 
 /// The name of the operation that a call counts as.
 const OPERATION: &str = "call";
@@ -63,7 +65,7 @@ impl Workload for AnyTrace {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(ReplayJob(Options::parse(
+        Ok(Box::new(ReplayJob(ReplayOptions::parse(
             self.name(),
             params,
             sizing,
@@ -71,11 +73,11 @@ impl Workload for AnyTrace {
     }
 }
 
-struct ReplayJob(Options);
+struct ReplayJob(ReplayOptions);
 
 impl Job for ReplayJob {
     fn profile(&self) -> Profile {
-        let Options { totals, cache, .. } = &self.0;
+        let ReplayOptions { totals, cache, .. } = &self.0;
         Profile {
             threads: totals.lanes.max(1),
             cache: *cache,
@@ -160,13 +162,12 @@ fn check_memory(totals: &Totals) -> Result<(), EngineError> {
     if needed <= spare {
         return Ok(());
     }
-    let shown = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
     Err(EngineError::new(format!(
         "the {} threads of the trace need {} of memory for calls of up to {}, but {} are available",
         totals.lanes,
-        shown(needed),
-        shown(largest(totals) as u64),
-        shown(spare)
+        show_size(needed),
+        show_size(largest(totals) as u64),
+        show_size(spare)
     )))
 }
 
@@ -356,13 +357,15 @@ struct Other {
 impl fmt::Display for Other {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A trace may contain any number, and not every number has a negative.
-        let said = |result: i64| match result
-            .checked_neg()
-            .and_then(|number| i32::try_from(number).ok())
-        {
-            Some(number) if number > 0 => fsb_model::errno::describe(number),
-            _ => result.to_string(),
-        };
+        fn said(result: i64) -> String {
+            match result
+                .checked_neg()
+                .and_then(|number| i32::try_from(number).ok())
+            {
+                Some(number) if number > 0 => fsb_model::errno::describe(number),
+                _ => result.to_string(),
+            }
+        }
         write!(
             f,
             "{}{}: {} instead of {}",
@@ -388,7 +391,7 @@ impl<'r> Replay<'r> {
     fn new(
         target: &'r dyn Target,
         feeder: &'r Feeder,
-        options: &Options,
+        options: &ReplayOptions,
         context: &'r Context,
         totals: &Totals,
     ) -> Replay<'r> {

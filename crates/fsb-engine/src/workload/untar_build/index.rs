@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::hash::{mix, unit};
 
 /// The kind of an entry.
@@ -90,11 +90,11 @@ impl Index {
         };
         let (mut known, mut seen) = (HashMap::new(), HashSet::new());
         let mut archive = tar::Archive::new(archive);
-        let broken = |error: std::io::Error| {
+        fn broken(error: std::io::Error) -> EngineError {
             EngineError::new(format!(
                 "it is not a tar archive, or a damaged one: {error}"
             ))
-        };
+        }
         for entry in archive.entries_with_seek().map_err(broken)? {
             let entry = entry.map_err(broken)?;
             let written = entry.path().map_err(broken)?.into_owned();

@@ -23,7 +23,7 @@ use fsb_model::metric::{
 use fsb_model::{Durability, Params};
 use hdrhistogram::Histogram;
 use index::{EntryKind, Index, Item, SourceContent};
-use options::{Options, Phase, Source, scaled};
+use options::{Phase, TreeSource, UntarBuildOptions, scaled};
 use rustix::fs::{Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
@@ -31,17 +31,18 @@ use super::job::{Job, Workload};
 use super::measure::{PhaseTimes, check_operations};
 use super::parameter::Parameter;
 use super::params;
-use crate::backend::{self, Backend, Directory, Namespace, OpenFlags, Session, Setup};
+use crate::backend::{self, Backend, Directory, Namespace, OpenFlags, Session, SessionSetup};
 use crate::data::Data;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::{self, NOTE};
 use crate::hash::{Stream, hash};
 use crate::memory::{Memory, check_room};
 use crate::profile::Profile;
 use crate::rendezvous::Rendezvous;
-use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Rate, Ready, Sizing};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-use crate::{EngineError, ParamError, Sizing, clock, latency, order};
+use crate::{clock, latency, order};
 
 /// Bytes of an object, estimated generously.
 const OBJECT: u64 = 1 << 20;
@@ -73,7 +74,7 @@ impl Workload for UntarBuild {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(UntarBuildJob(Options::parse(
+        Ok(Box::new(UntarBuildJob(UntarBuildOptions::parse(
             self.name(),
             params,
             sizing,
@@ -81,7 +82,7 @@ impl Workload for UntarBuild {
     }
 }
 
-struct UntarBuildJob(Options);
+struct UntarBuildJob(UntarBuildOptions);
 
 impl UntarBuildJob {
     fn is_real(&self, context: &Context) -> bool {
@@ -92,7 +93,7 @@ impl UntarBuildJob {
     /// is empty.
     fn archive(&self, context: &Context) -> Result<(Vec<u8>, Index), EngineError> {
         match &self.0.source {
-            Source::Recipe {
+            TreeSource::Recipe {
                 files,
                 scale,
                 content,
@@ -129,7 +130,7 @@ impl UntarBuildJob {
                 let index = Index::read(Cursor::new(&archive))?;
                 Ok((archive, index))
             }
-            Source::Archive(path) => {
+            TreeSource::Archive(path) => {
                 let failed =
                     |error: std::io::Error| EngineError::io("read the archive", path, &error);
                 let mut file = fsb_store::input::open(path).map_err(failed)?;
@@ -149,7 +150,7 @@ impl UntarBuildJob {
 
 impl Job for UntarBuildJob {
     fn profile(&self) -> Profile {
-        let Options {
+        let UntarBuildOptions {
             totals,
             threads,
             durability,
@@ -188,7 +189,7 @@ impl Job for UntarBuildJob {
     fn own_data(&self) -> Option<&'static str> {
         let random = matches!(
             self.0.source,
-            Source::Recipe {
+            TreeSource::Recipe {
                 content: SourceContent::Random,
                 ..
             }
@@ -212,8 +213,10 @@ impl Job for UntarBuildJob {
         if self.0.is_unpacked_before() {
             let (archive, index) = self.archive(context)?;
             let backend = backend::plain(context.backend(self.0.backend));
-            let (namespace, mut session) =
-                (backend.namespace(), backend.session(&Setup::plain(1))?);
+            let (namespace, mut session) = (
+                backend.namespace(),
+                backend.session(&SessionSetup::plain(1))?,
+            );
             for item in &index.items {
                 let made = unpack(
                     (namespace, &mut *session),
@@ -297,7 +300,7 @@ const LISTING: usize = 32 << 10;
 
 /// The data that all workers share.
 struct UntarThreads<'s> {
-    options: &'s Options,
+    options: &'s UntarBuildOptions,
     set: &'s Path,
     /// The backend that makes the calls.
     backend: &'static dyn Backend,
@@ -719,7 +722,7 @@ impl ThreadJob for UntarThreads<'_> {
             directories: share(self.index.children.len()),
             memory: Memory::new(READ),
             listing: vec![MaybeUninit::new(0); LISTING],
-            session: self.backend.session(&Setup::plain(2))?,
+            session: self.backend.session(&SessionSetup::plain(2))?,
             report: Report::new(),
         })
     }
@@ -901,7 +904,7 @@ impl Report {
 
     /// Adds to a measurement: the time of all phases, each from the first start to the last end,
     /// the rates, and the latencies.
-    fn add_to(reports: &[Report], options: &Options, measurement: &mut Measurement) {
+    fn add_to(reports: &[Report], options: &UntarBuildOptions, measurement: &mut Measurement) {
         measurement.timed_ns = 0;
         let durations =
             PhaseTimes::of_all(reports.iter().map(|report| report.phase_times)).durations();

@@ -9,14 +9,15 @@ use serde_json::Value;
 use super::index;
 use super::index::{Index, SourceContent};
 use crate::backend::Backend;
+use crate::error::{EngineError, ParamError};
 use crate::fileset::BLOCK;
+use crate::task::Sizing;
 use crate::workload::label::{self, ending};
 use crate::workload::parameter::ParameterDefault::Absent;
 use crate::workload::parameter::{
     self, Needs, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group,
 };
 use crate::workload::params::{self, Reader};
-use crate::{EngineError, ParamError, Sizing};
 
 /// The phases of the work on the tree, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Timed {
 
 /// The source of the tree.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Source {
+pub(super) enum TreeSource {
     /// The number of files at full scale, times the scale.
     Recipe {
         files: u64,
@@ -88,8 +89,8 @@ pub(super) enum Source {
 
 /// Resolved parameters.
 #[derive(Clone)]
-pub(super) struct Options {
-    pub(super) source: Source,
+pub(super) struct UntarBuildOptions {
+    pub(super) source: TreeSource,
     timed: Timed,
     /// Whether sources are compiled too.
     compile: bool,
@@ -213,12 +214,12 @@ pub(super) fn parameters() -> Vec<Parameter> {
     all
 }
 
-impl Options {
+impl UntarBuildOptions {
     pub(super) fn parse(
         name: &str,
         params: &Params,
         sizing: &Sizing,
-    ) -> Result<Options, ParamError> {
+    ) -> Result<UntarBuildOptions, ParamError> {
         let mut reader = Reader::new(name, parameters(), params, sizing)?;
         let archive = reader.text("archive")?;
         let content = reader.optional_word("content", &SourceContent::ALL, SourceContent::name)?;
@@ -229,7 +230,7 @@ impl Options {
                 let path = std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(&path));
                 let index =
                     of_archive(&path).map_err(|error| reader.error("archive", error.message))?;
-                (Source::Archive(path), index)
+                (TreeSource::Archive(path), index)
             }
             None => {
                 let files = reader.number("files")?;
@@ -249,7 +250,7 @@ impl Options {
                 }
                 let index = Index::of_plan(&index::tree(scaled(files, scale)));
                 (
-                    Source::Recipe {
+                    TreeSource::Recipe {
                         files,
                         scale,
                         content,
@@ -278,7 +279,7 @@ impl Options {
         } else {
             0
         };
-        let options = Options {
+        let options = UntarBuildOptions {
             source,
             timed,
             compile,
@@ -354,7 +355,7 @@ impl Options {
         ]);
         let mut add = |key: &str, value: Value| params.insert(key.to_owned(), value);
         match &self.source {
-            Source::Recipe {
+            TreeSource::Recipe {
                 files,
                 scale,
                 content,
@@ -363,7 +364,7 @@ impl Options {
                 add("scale", (*scale).into());
                 add("content", content.name().into());
             }
-            Source::Archive(path) => drop(add("archive", path.to_string_lossy().into())),
+            TreeSource::Archive(path) => drop(add("archive", path.to_string_lossy().into())),
         }
         if self.compile {
             add("compile", true.into());
@@ -383,8 +384,8 @@ impl Options {
             return label.clone();
         }
         let tree = match &self.source {
-            Source::Recipe { .. } => format!("{} files", self.totals.files),
-            Source::Archive(path) => path
+            TreeSource::Recipe { .. } => format!("{} files", self.totals.files),
+            TreeSource::Archive(path) => path
                 .file_name()
                 .unwrap_or_default()
                 .to_string_lossy()
@@ -394,7 +395,7 @@ impl Options {
             Timed::All => format!("untar-build, {tree}"),
             Timed::One(phase) => format!("{} {tree}", phase.name()),
         };
-        if let Source::Recipe {
+        if let TreeSource::Recipe {
             content: SourceContent::Text,
             ..
         } = self.source

@@ -634,14 +634,13 @@ fn new_run(
     vm::pin(&mut resolved.plan)?;
     let path = run_directory(directory, number);
     // The set is stored once its first run is known to be possible.
-    let begun = || write_set(set, directory);
     coordinator::start_in_set(
         resolved,
         &path,
         making.output,
         making.verbosity,
         making.turn,
-        begun,
+        || write_set(set, directory),
     )
 }
 

@@ -236,12 +236,11 @@ fn files_here(command: &[String]) -> Vec<&str> {
         .iter()
         .flat_map(|line| line.split_whitespace())
         .skip(1);
-    let is_plain = |word: &&str| {
-        word.chars()
-            .all(|c| c.is_alphanumeric() || "-_.+/".contains(c))
-    };
     let mut files: Vec<&str> = words
-        .filter(is_plain)
+        .filter(|word| {
+            word.chars()
+                .all(|c| c.is_alphanumeric() || "-_.+/".contains(c))
+        })
         .filter(|word| !word.starts_with(['/', '-', '.']))
         .collect();
     files.retain(|word| Path::new(word).is_file());

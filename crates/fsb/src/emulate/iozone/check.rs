@@ -181,9 +181,11 @@ fn memory(options: &Options, rows: &[MatrixRow]) -> anyhow::Result<()> {
     let Means::Async { depth, .. } = options.means else {
         return Ok(());
     };
-    let of_row =
-        |row: &MatrixRow| (row.file / row.record).min(u64::from(depth)) * (row.record << 10);
-    let needed = rows.iter().map(of_row).max().unwrap_or(0);
+    let needed = rows
+        .iter()
+        .map(|row| (row.file / row.record).min(u64::from(depth)) * (row.record << 10))
+        .max()
+        .unwrap_or(0);
     if needed > MOST_MEMORY {
         let message = format!(
             "{depth} requests under way need {} of memory: choose a smaller depth or record",
@@ -237,10 +239,9 @@ fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> any
             .ok()
             .map(|found| (found.dev(), found.ino()))
     };
-    let same = |file: &&PathBuf| {
+    match files.find(|file| {
         place(file) == place(output) || inode(file).is_some_and(|one| inode(output) == Some(one))
-    };
-    match files.find(same) {
+    }) {
         None => Ok(()),
         Some(file) => Err(failure::error(
             &code::CONFLICT,
@@ -377,8 +378,10 @@ fn direct<'p>(
         .iter()
         .for_each(|parent| warn_of_cache_beneath(parent));
     let streams = |operation: &Operation| operation.is_stream();
-    let done = |piece: &Piece| matches!(piece, Piece::Do(operation, _) if streams(operation));
-    if !options.throughput() && sequence::pieces(options).iter().any(done)
+    if !options.throughput()
+        && sequence::pieces(options)
+            .iter()
+            .any(|piece| matches!(piece, Piece::Do(operation, _) if streams(operation)))
         || options.throughput() && sequence::throughput(options).iter().any(streams)
     {
         say_warning(

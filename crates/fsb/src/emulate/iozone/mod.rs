@@ -444,11 +444,12 @@ impl Repeat {
 /// Returns a name such as `random write`.
 fn operation_name(operation: Operation) -> String {
     let name = format!("{operation:?}");
-    let word = |(at, letter): (usize, char)| match letter.is_uppercase() && at > 0 {
-        true => format!(" {}", letter.to_lowercase()),
-        false => letter.to_lowercase().to_string(),
-    };
-    name.char_indices().map(word).collect()
+    name.char_indices()
+        .map(|(at, letter)| match letter.is_uppercase() && at > 0 {
+            true => format!(" {}", letter.to_lowercase()),
+            false => letter.to_lowercase().to_string(),
+        })
+        .collect()
 }
 
 // Throughput mode: several processes or threads at once, with a block of lines for each operation.
@@ -508,12 +509,11 @@ fn measure_group(
     let options = session.options;
     let mut phases = phases(options, operation, sizes, files);
     // A stream overwrites an existing file.
-    let met_none = || {
-        files
-            .iter()
-            .all(|file| classic::examine(file) == Ok(Existing::Nothing))
-    };
-    let fresh = operation.makes_file() && (operation != Operation::Fwrite || met_none());
+    let fresh = operation.makes_file()
+        && (operation != Operation::Fwrite
+            || files
+                .iter()
+                .all(|file| classic::examine(file) == Ok(Existing::Nothing)));
     let mut repeat = Repeat::new(options, operation, sizes);
     let mut sums = vec![
         Some(PhaseResult {

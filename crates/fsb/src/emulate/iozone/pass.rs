@@ -50,9 +50,6 @@ impl Work for Passes {
         requester: &mut Requester<'_, ()>,
     ) -> Result<Self::Answer, EngineError> {
         let interrupted = requester.interrupted();
-        let program = || {
-            std::env::current_exe().map_err(|error| EngineError::io("find", "this program", &error))
-        };
         Ok(match (task.together, task.phases.as_slice()) {
             (None, [phase]) => classic::perform(phase, &interrupted).map(|result| GroupResult {
                 nanoseconds: result.nanoseconds,
@@ -64,9 +61,14 @@ impl Work for Passes {
                 ));
             }
             (Some(Means::Threads), phases) => classic::perform_together(phases, None, &interrupted),
-            (Some(Means::Processes), phases) => {
-                classic::perform_together(phases, Some(&program()?), &interrupted)
-            }
+            (Some(Means::Processes), phases) => classic::perform_together(
+                phases,
+                Some(
+                    &std::env::current_exe()
+                        .map_err(|error| EngineError::io("find", "this program", &error))?,
+                ),
+                &interrupted,
+            ),
         })
     }
 }

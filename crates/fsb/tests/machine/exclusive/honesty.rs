@@ -53,10 +53,21 @@ fn cold_reads_reach_the_device_and_warm_ones_do_not() {
     needs!(root);
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
-    let targets = words("run plan.toml ext4 btrfs --size 400M --out run -q");
-    succeeds(scratch.path(), &targets);
-    let mut seen = 0;
-    for trial in counting(&scratch.path().join("run")) {
+    let output = fsb(
+        scratch.path(),
+        "run plan.toml ext4 btrfs --size 400M --out run -q",
+    );
+    // On a busy disk, btrfs may write to places of its sparse image that were never written, in
+    // each attempt of a trial. Such a trial has no values.
+    let (holes, trials): (Vec<_>, Vec<_>) = counting(&scratch.path().join("run"))
+        .into_iter()
+        .partition(|trial| trial["error_code"] == "trial/into-holes");
+    assert!(holes.iter().all(|trial| trial["target"] == "btrfs"));
+    assert!(holes.len() <= 3, "{holes:#?}");
+    if holes.is_empty() {
+        expect_code(&output, 0);
+    }
+    for trial in &trials {
         let moved: u64 = trial["workers"]
             .as_array()
             .unwrap()
@@ -66,7 +77,6 @@ fn cold_reads_reach_the_device_and_warm_ones_do_not() {
         let read = trial["observed"]["device_read_bytes"].as_u64().unwrap();
         let written = trial["observed"]["device_write_bytes"].as_u64().unwrap();
         let flushes = trial["observed"]["device_flushes"].as_u64().unwrap();
-        seen += 1;
         match trial["workload"].as_str().unwrap() {
             "cold" => {
                 assert_eq!(trial["observed"]["resident_bytes_before"], 0);
@@ -91,7 +101,7 @@ fn cold_reads_reach_the_device_and_warm_ones_do_not() {
             other => panic!("{other}"),
         }
     }
-    assert_eq!(seen, 20);
+    assert_eq!(trials.len() + holes.len(), 20);
 }
 
 /// One traced process with its lines in order.

@@ -661,7 +661,9 @@ impl SequentialTrial {
             };
         }
         let costs = || self.costs.iter().filter(|cost| cost.seconds > 0.0);
-        let rate = |cost: &&SequentialCost| cost.operations as f64 / cost.seconds;
+        fn rate(cost: &&SequentialCost) -> f64 {
+            cost.operations as f64 / cost.seconds
+        }
         let seconds = seconds(profile, self.sample_seconds, scale);
         let pass = profile.operations.max(1);
         let Some(fastest) = costs().max_by(|a, b| rate(a).total_cmp(&rate(b))) else {

@@ -1,7 +1,7 @@
 //! The watched calls and the meaning of their arguments: a table of numbers and functions.
 
+use crate::{CallKind, RawCall, Unseen, flags};
 use fsb_sys::trace::Rule;
-use fsb_trace::{CallKind, RawCall, Unseen, flags};
 
 /// The effect of a call, apart from files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,7 +239,7 @@ pub static CALLS: &[Watched] = &[
     call(libc::SYS_syncfs, |a| a.on(CallKind::SyncFileSystem)),
     call(libc::SYS_sync, |a| {
         a.on(CallKind::SyncFileSystem)
-            .with(|raw| raw.fd = fsb_trace::AT_CWD)
+            .with(|raw| raw.fd = crate::AT_CWD)
     }),
     call(libc::SYS_sync_file_range, |a| {
         a.on(CallKind::SyncRange)
@@ -635,7 +635,7 @@ impl Arguments {
     /// Returns a call on a name that begins in the working directory. The path is in that register.
     fn name(self, kind: CallKind, at: usize) -> Seen {
         let mut seen = self.on(kind);
-        seen.raw.fd = fsb_trace::AT_CWD;
+        seen.raw.fd = crate::AT_CWD;
         seen.path = Some(self.0[at]);
         seen
     }
@@ -664,8 +664,7 @@ impl Arguments {
 
     /// Returns a call on two names, with the directories that they begin in.
     fn names(self, kind: CallKind, [at, path, other, second]: [Option<usize>; 4]) -> Seen {
-        let directory =
-            |register: Option<usize>| register.map_or(fsb_trace::AT_CWD, |at| self.int(at));
+        let directory = |register: Option<usize>| register.map_or(crate::AT_CWD, |at| self.int(at));
         let mut seen = self.on(kind);
         (seen.raw.fd, seen.raw.other, seen.raw.follows) = (directory(at), directory(other), false);
         (seen.path, seen.second) = (path.map(|at| self.0[at]), second.map(|at| self.0[at]));

@@ -8,11 +8,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::{Before, RawCall, World, flags};
 use fsb_sys::trace::read_memory;
-use fsb_trace::{Before, RawCall, World, flags};
 use rustix::fs::SeekFrom;
 
-use crate::syscalls::{self, Seen};
+use super::syscalls::{self, Seen};
 
 const PAGE: u64 = 4096;
 /// The longest path that the kernel takes.

@@ -5,7 +5,11 @@
 //! files while the program is stopped at the beginning of a call, so it records the state that the
 //! call will find. With the rights for eBPF, calls that only read, write or sync open files do not
 //! stop either: the kernel records them.
-#![forbid(unsafe_code)]
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the recorder examines the files of the recorded program"
+)]
 
 mod child;
 mod inspect;
@@ -20,9 +24,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use crate::{Header, Overhead};
 use fsb_sys::sandbox;
 use fsb_sys::trace::{self, Watch};
-use fsb_trace::{Header, Overhead};
 
 use child::Took;
 use tracer::{Cost, Counts, Tracer};

@@ -15,7 +15,7 @@ use std::time::Instant;
 use fsb_sys::trace;
 use rustix::thread::CpuSet;
 
-use crate::syscalls;
+use super::syscalls;
 
 /// The hidden argument that makes the binary run as this child.
 pub const CHILD_ARGUMENT: &str = "__record-child";

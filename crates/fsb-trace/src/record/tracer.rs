@@ -8,15 +8,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use fsb_sys::trace::{self, CallInfo, Ended, Event, Stop, Until, Watch, Woken};
-use fsb_trace::{
+use crate::{
     Begun, CallKind, Header, LOST_UNIT, Overhead, Remarks, Resolver, Shared, Times, Totals,
     TraceError, TraceNote, Unseen, Writer,
 };
+use fsb_sys::trace::{self, CallInfo, Ended, Event, Stop, Until, Watch, Woken};
 
-use crate::child;
-use crate::inspect::{self, Live};
-use crate::syscalls::{Act, Seen, seen};
+use super::child;
+use super::inspect::{self, Live};
+use super::syscalls::{Act, Seen, seen};
 
 pub(crate) struct Tracer<W: Write> {
     resolver: Resolver<Live>,
@@ -374,7 +374,7 @@ impl<W: Write> Tracer<W> {
         if path.as_ref().is_some_and(Vec::is_empty) && seen.raw.kind != CallKind::Link {
             return Ok(None);
         }
-        let raw = fsb_trace::RawCall {
+        let raw = crate::RawCall {
             path: path.as_deref(),
             second: second.as_deref(),
             ..seen.raw
