@@ -314,9 +314,10 @@ mod server {
         ) -> Result<()> {
             let statement = self.prepare(statement)?;
             let rows = self.client.query(&statement, &parameters(values))?;
-            let row = |row: postgres::Row| -> Result<Row> {
-                let value = |(column, kind): (usize, &Type)| -> Result<Value> {
-                    Ok(match *kind {
+            for row in rows {
+                let mut values = Vec::with_capacity(row.columns().len());
+                for (column, kind) in row.columns().iter().enumerate() {
+                    let value = match *kind.type_() {
                         Type::INT4 => row
                             .try_get::<_, Option<i32>>(column)?
                             .map(|n| Value::Integer(n.into())),
@@ -326,18 +327,12 @@ mod server {
                             row.try_get::<_, Option<String>>(column)?.map(Value::Text)
                         }
                         _ => None,
-                    }
-                    .unwrap_or(Value::Null))
-                };
-                let kinds = row
-                    .columns()
-                    .iter()
-                    .map(postgres::Column::type_)
-                    .enumerate();
-                Ok(Row(kinds.map(value).collect::<Result<_>>()?))
-            };
-            rows.into_iter()
-                .try_for_each(|found| read(&mut row(found)?))
+                    };
+                    values.push(value.unwrap_or(Value::Null));
+                }
+                read(&mut Row(values))?;
+            }
+            Ok(())
         }
 
         fn begin_writing(&mut self) -> Result<()> {
@@ -405,7 +400,7 @@ mod server {
     pub(crate) fn name_of_server(url: &str) -> Option<String> {
         let config: Config = url.parse().ok()?;
         let ports = config.get_ports();
-        let host = |(place, host): (usize, &Host)| {
+        let hosts = config.get_hosts().iter().enumerate().map(|(place, host)| {
             let host = match host {
                 Host::Tcp(name) => name.clone(),
                 Host::Unix(path) => path.display().to_string(),
@@ -415,8 +410,8 @@ mod server {
                 .or(ports.first())
                 .filter(|port| **port != 5432);
             port.map_or(host.clone(), |port| format!("{host}:{port}"))
-        };
-        let hosts: Vec<String> = config.get_hosts().iter().enumerate().map(host).collect();
+        });
+        let hosts: Vec<String> = hosts.collect();
         Some(format!(
             "postgresql://{}/{}",
             hosts.join(","),

@@ -158,16 +158,19 @@ impl Index {
         let mut compared = Vec::new();
         for series in self.series_by_name()? {
             let mut points = self.store.points(&series.id)?;
-            let value = |run: &IndexedRun| points.iter().find(|point| point.run == run.id);
-            let (Some(one), Some(other)) = (value(before), value(after)) else {
+            let [Some(one), Some(other)] =
+                [before, after].map(|run| points.iter().find(|point| point.run == run.id))
+            else {
                 continue;
             };
             targets.insert(series.key.target.clone());
-            let conditions = |id: &String| self.environments.get(id).cloned().unwrap_or_default();
-            let differences = series::differences(
-                &conditions(&one.environment),
-                &conditions(&other.environment),
-            );
+            let [before_conditions, after_conditions] = [one, other].map(|point| {
+                self.environments
+                    .get(&point.environment)
+                    .cloned()
+                    .unwrap_or_default()
+            });
+            let differences = series::differences(&before_conditions, &after_conditions);
             let same_environment = differences.is_empty();
             for difference in differences {
                 let key = format!("{difference:?}");

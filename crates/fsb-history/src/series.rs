@@ -218,15 +218,15 @@ fn conditions_of(record: &RunRecord, target: &Target, case: &str) -> Conditions 
     };
     let made = record.targets.get(&target.name);
     let segment = record.segments.last();
-    let of_segment = |text: fn(&fsb_model::run::Segment) -> &String| {
-        segment.map(text).cloned().unwrap_or_default()
-    };
+    let kernel = made.and_then(|made| made.kernel.clone());
+    let kernel = kernel.or(segment.map(|segment| segment.kernel.clone()));
+    add("kernel", kernel.unwrap_or_default());
     add(
-        "kernel",
-        made.and_then(|made| made.kernel.clone())
-            .unwrap_or_else(|| of_segment(|segment| &segment.kernel)),
+        "fsb",
+        segment
+            .map(|segment| segment.fsb_version.clone())
+            .unwrap_or_default(),
     );
-    add("fsb", of_segment(|segment| &segment.fsb_version));
     add(
         "distribution",
         record.host.distribution.clone().unwrap_or_default(),
@@ -576,12 +576,6 @@ pub fn analyse(
     across: &[String],
     theta: f64,
 ) -> Result<SeriesHistory, AnalysisError> {
-    let none = Conditions::new();
-    let conditions_of = |index: usize| {
-        environments
-            .get(&points[index].environment)
-            .unwrap_or(&none)
-    };
     // The conditions of each environment without the ones in `across`, its points, and the
     // environment of each point.
     let mut kept: Vec<Conditions> = Vec::new();
@@ -590,7 +584,10 @@ pub fn analyse(
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, point) in points.iter().enumerate() {
         let place = *known.entry(&point.environment).or_insert_with(|| {
-            let mut conditions = conditions_of(index).clone();
+            let mut conditions = environments
+                .get(&point.environment)
+                .cloned()
+                .unwrap_or_default();
             conditions.retain(|name, _| !across.contains(name));
             kept.iter()
                 .position(|known| *known == conditions)
@@ -603,34 +600,39 @@ pub fn analyse(
         members[place].push(index);
         place_of.push(place);
     }
-    let value = |index: usize| points[index].log_mean.exp();
-    let labels = |index: usize| {
-        runs.get(&points[index].run)
-            .map(|run| run.labels.clone())
-            .unwrap_or_default()
-    };
-    let about = |index: usize| {
-        let mut about = conditions_of(index).clone();
-        about.retain(|name, _| across.contains(name));
-        about.extend(labels(index));
-        about
-    };
+
     let mut histories: Vec<EnvironmentHistory> = Vec::new();
     let mut variations = Vec::new();
     for (conditions, members) in kept.iter().zip(&members) {
-        let values: Vec<f64> = members.iter().map(|index| value(*index)).collect();
+        let values: Vec<f64> = members
+            .iter()
+            .map(|index| points[*index].log_mean.exp())
+            .collect();
         let found = change_points(&values, series.key.better(), theta)?;
         variations.extend(found.variation);
-        let level = |level: &fsb_stats::Level| LevelSpan {
+        let levels = found.levels.iter().map(|level| LevelSpan {
             first: members[level.first],
             last: members[level.first + level.runs - 1],
             runs: level.runs,
             mean: level.mean,
             interval: None,
             detectable: None,
-        };
-        let change = |change: &fsb_stats::ChangePoint| {
+        });
+        let changes = found.changes.iter().map(|change| {
             let (last_before, first_after) = (members[change.first - 1], members[change.first]);
+            let [before, after] = [last_before, first_after].map(|index| {
+                let StoredPoint {
+                    environment, run, ..
+                } = &points[index];
+                let mut about = environments.get(environment).cloned().unwrap_or_default();
+                about.retain(|name, _| across.contains(name));
+                about.extend(
+                    runs.get(run)
+                        .map(|run| run.labels.clone())
+                        .unwrap_or_default(),
+                );
+                about
+            });
             Change {
                 last_before,
                 first_after,
@@ -641,36 +643,33 @@ pub fn analyse(
                 interval: change.interval,
                 p_value: change.p_value,
                 verdict: change.verdict,
-                differences: differences(&about(last_before), &about(first_after)),
+                differences: differences(&before, &after),
             }
-        };
-        let levels: Vec<LevelSpan> = found.levels.iter().map(level).collect();
-        let changes = found.changes.iter().map(change).collect();
+        });
         histories.push(EnvironmentHistory {
             conditions: conditions.clone(),
             since: None,
-            levels,
-            changes,
+            levels: levels.collect(),
+            changes: changes.collect(),
         });
     }
     for place in 1..histories.len() {
         let first = members[place][0];
         let before = place_of[first - 1];
-        let logs = |place: usize, level: &LevelSpan| -> Vec<f64> {
-            let inside = members[place]
-                .iter()
-                .filter(|index| (level.first..=level.last).contains(index));
-            inside.map(|index| points[*index].log_mean).collect()
-        };
         let last = histories[before]
             .levels
             .iter()
             .rfind(|level| level.first < first);
         let ratio = last.and_then(|last| {
-            ratio_of_means(
-                &logs(before, last),
-                &logs(place, &histories[place].levels[0]),
-            )
+            let [before, after] =
+                [(before, last), (place, &histories[place].levels[0])].map(|(place, level)| {
+                    let members = members[place].iter();
+                    let inside = members.filter(|index| (level.first..=level.last).contains(index));
+                    inside
+                        .map(|index| points[*index].log_mean)
+                        .collect::<Vec<f64>>()
+                });
+            ratio_of_means(&before, &after)
         });
         histories[place].since = Some(EnvironmentChange {
             differences: differences(&kept[before], &kept[place]),
@@ -693,22 +692,23 @@ pub fn analyse(
         .collect();
     let within =
         (!errors.is_empty()).then(|| (errors.iter().sum::<f64>() / errors.len() as f64).sqrt());
-    let point = |(index, point): (usize, &StoredPoint)| HistoryPoint {
-        run: point.run.clone(),
-        at: point.at.clone(),
-        source: runs
-            .get(&point.run)
-            .map(|run| run.source.clone())
-            .unwrap_or_default(),
-        labels: labels(index),
-        environment: place_of[index],
-        value: value(index),
-        blocks: point.blocks,
-    };
+    let mut shown = Vec::with_capacity(points.len());
+    for (point, environment) in points.iter().zip(place_of) {
+        let run = runs.get(&point.run);
+        shown.push(HistoryPoint {
+            run: point.run.clone(),
+            at: point.at.clone(),
+            source: run.map(|run| run.source.clone()).unwrap_or_default(),
+            labels: run.map(|run| run.labels.clone()).unwrap_or_default(),
+            environment,
+            value: point.log_mean.exp(),
+            blocks: point.blocks,
+        });
+    }
     Ok(SeriesHistory {
         id: series.id,
         key: series.key,
-        points: points.iter().enumerate().map(point).collect(),
+        points: shown,
         environments: histories,
         variation,
         within_sd: within,
@@ -720,18 +720,17 @@ impl Document {
     pub fn without_values_of_unchanged(self) -> Document {
         let (changed, others): (Vec<_>, Vec<_>) =
             self.series.into_iter().partition(SeriesHistory::is_changed);
-        let unchanged = |series: &SeriesHistory| {
+        let unchanged = others.iter().filter_map(|series| {
             let level = series.newest_level()?;
-            let (runs, detectable) = (level.runs, level.detectable);
             Some(UnchangedSeries {
                 id: series.id.clone(),
                 name: series.key.name(),
-                runs,
-                detectable,
+                runs: level.runs,
+                detectable: level.detectable,
             })
-        };
+        });
         Document {
-            unchanged: others.iter().filter_map(unchanged).collect(),
+            unchanged: unchanged.collect(),
             series: changed,
             ..self
         }
@@ -761,18 +760,19 @@ pub fn differences(
     before: &BTreeMap<String, String>,
     after: &BTreeMap<String, String>,
 ) -> Vec<Difference> {
-    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
-    names.sort();
-    names.dedup();
-    let differing = names
-        .into_iter()
-        .filter(|name| before.get(*name) != after.get(*name));
-    let difference = |name: &String| Difference {
-        name: name.clone(),
-        before: before.get(name).cloned(),
-        after: after.get(name).cloned(),
-    };
-    differing.map(difference).collect()
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let mut differences = Vec::new();
+    for name in names {
+        let (before, after) = (before.get(name).cloned(), after.get(name).cloned());
+        if before != after {
+            differences.push(Difference {
+                name: name.clone(),
+                before,
+                after,
+            });
+        }
+    }
+    differences
 }
 
 #[cfg(test)]

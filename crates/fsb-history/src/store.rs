@@ -344,13 +344,12 @@ impl Store {
     /// Returns all series that have values.
     pub fn series(&self) -> Result<Vec<IndexedSeries>, HistoryError> {
         let statement = "SELECT id, definition FROM series WHERE EXISTS (SELECT 1 FROM points WHERE series = series.id)";
-        let series = |row: &mut Row| {
+        let mut found = self.select(statement, &[], |row| {
             Ok(IndexedSeries {
                 id: row.text(0)?,
                 key: parsed(&row.text(1)?)?,
             })
-        };
-        let mut found = self.select(statement, &[], series)?;
+        })?;
         found.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(found)
     }

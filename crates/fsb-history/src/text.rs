@@ -83,10 +83,11 @@ pub fn ratio_text(ratio: f64, interval: Option<Interval>) -> String {
 
 /// Returns text such as `kernel: 6.12.1 → 6.12.3; commit: abc → def`.
 pub fn differences_text(differences: &[Difference]) -> String {
-    let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
-    let words = differences
-        .iter()
-        .map(|one| format!("{}: {} → {}", one.name, side(&one.before), side(&one.after)));
+    let words = differences.iter().map(|one| {
+        let [before, after] =
+            [&one.before, &one.after].map(|text| text.as_deref().unwrap_or("not recorded"));
+        format!("{}: {before} → {after}", one.name)
+    });
     words.collect::<Vec<_>>().join("; ")
 }
 

@@ -1069,20 +1069,20 @@ fn is_kernel_name(name: &str) -> bool {
         "sd", "vd", "xvd", "hd", "nvme", "mmcblk", "md", "dm-", "loop", "ram", "zram", "pmem",
         "nbd", "drbd", "bcache", "ublkb",
     ];
-    let is_numbered = |rest: &str| {
-        let letters = rest.chars().take_while(char::is_ascii_lowercase).count();
-        letters <= 3
-            && rest.len() <= 10
-            && rest[letters..]
-                .chars()
-                .all(|c| c.is_ascii_digit() || matches!(c, 'n' | 'p'))
-    };
+
     // The numbers of a device whose name is unknown.
     let is_number = name.chars().all(|c| c.is_ascii_digit() || c == ':');
     is_number
-        || DRIVERS
-            .iter()
-            .any(|driver| name.strip_prefix(driver).is_some_and(is_numbered))
+        || DRIVERS.iter().any(|driver| {
+            name.strip_prefix(driver).is_some_and(|rest| {
+                let numbers = rest.trim_start_matches(|c: char| c.is_ascii_lowercase());
+                rest.len() <= 10
+                    && rest.len() - numbers.len() <= 3
+                    && numbers
+                        .chars()
+                        .all(|c| c.is_ascii_digit() || matches!(c, 'n' | 'p'))
+            })
+        })
 }
 
 /// The hash function FNV-1a with 64 bits (G. Fowler, L. C. Noll, K.-P. Vo).

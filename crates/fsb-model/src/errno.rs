@@ -39,8 +39,9 @@ pub fn name(number: i32) -> Option<&'static str> {
 /// Returns the number of the kernel's error in an error of the standard library,
 /// [explained](explain) or not.
 pub fn number(error: &io::Error) -> Option<i32> {
-    let explained = || error.get_ref()?.downcast_ref::<Explained>();
-    error.raw_os_error().or_else(|| number(&explained()?.error))
+    error
+        .raw_os_error()
+        .or_else(|| number(&error.get_ref()?.downcast_ref::<Explained>()?.error))
 }
 
 /// Returns the name of the kernel's error in an error of the standard library: `ENOSPC`.

@@ -111,36 +111,39 @@ impl Geometry {
             ),
             (Dimension::Groups, self.groups, expected.groups),
         ];
-        let quantity = |(dimension, found, expected): (Dimension, Option<u64>, Option<u64>)| {
-            let (found, expected) = (found?, expected?);
+        let mut differences = Vec::new();
+        for (dimension, found, expected) in quantities {
+            let Some((found, expected)) = found.zip(expected) else {
+                continue;
+            };
             let same = match dimension {
                 Dimension::BytesPerInode => found.abs_diff(expected) * 10 <= expected,
                 _ => found == expected,
             };
-            (!same).then_some(GeometryDifference::Quantity {
-                dimension,
-                found,
-                expected,
-            })
-        };
+            if !same {
+                differences.push(GeometryDifference::Quantity {
+                    dimension,
+                    found,
+                    expected,
+                });
+            }
+        }
         let names: BTreeSet<&String> = self
             .profiles
             .keys()
             .chain(expected.profiles.keys())
             .collect();
-        let profile = |name: &String| {
+        for name in names {
             let (found, expected) = (self.profiles.get(name), expected.profiles.get(name));
-            (found != expected).then(|| GeometryDifference::Profile {
-                name: name.clone(),
-                found: found.cloned(),
-                expected: expected.cloned(),
-            })
-        };
-        quantities
-            .into_iter()
-            .filter_map(quantity)
-            .chain(names.into_iter().filter_map(profile))
-            .collect()
+            if found != expected {
+                differences.push(GeometryDifference::Profile {
+                    name: name.clone(),
+                    found: found.cloned(),
+                    expected: expected.cloned(),
+                });
+            }
+        }
+        differences
     }
 }
 

@@ -159,11 +159,11 @@ impl DeviceManifest {
             .filter(|end| *end > start)?;
         end.checked_mul(SECTOR)
             .filter(|bytes| *bytes <= beneath.size_bytes)?;
-        let share = |sector: u64| (sector * SECTOR) as f64 / beneath.size_bytes as f64;
+
         Some(PartitionPlace {
             disk: &beneath.name,
             sectors: [start, end - 1],
-            shares: [share(start), share(end)],
+            shares: [start, end].map(|sector| (sector * SECTOR) as f64 / beneath.size_bytes as f64),
         })
     }
 }

@@ -287,13 +287,9 @@ pub struct Deferred {
 impl Deferred {
     /// Returns bytes, flushes and seconds per operation, or `None` if no operation deferred work.
     pub fn per_operation(&self) -> Option<[f64; 3]> {
-        let share = |amount: f64| amount / self.operations as f64;
         (self.operations > 0).then(|| {
-            [
-                share(self.bytes as f64),
-                share(self.flushes as f64),
-                share(self.seconds),
-            ]
+            [self.bytes as f64, self.flushes as f64, self.seconds]
+                .map(|amount| amount / self.operations as f64)
         })
     }
 }

@@ -304,11 +304,11 @@ impl<D: Draw> Pool<D> {
 
     #[inline]
     fn free_place(&mut self) -> Option<usize> {
-        let free = |place: &TableEntry| place.size == 0;
         let index = match self.places.get(self.next) {
-            Some(place) if free(place) => self.next,
+            Some(place) if place.size == 0 => self.next,
             _ => {
-                let found = self.places[self.first_free..].iter().position(free);
+                let mut places = self.places[self.first_free..].iter();
+                let found = places.position(|place| place.size == 0);
                 // If no place is free, it is not searched for again until a file was deleted.
                 let index = found.map_or(self.places.len(), |ahead| self.first_free + ahead);
                 self.first_free = self.places.len().min(index + 1);

@@ -247,24 +247,15 @@ impl Run {
 impl Series {
     /// Replaces every value by a gap with the reason [`GapReason::Failed`].
     pub fn fail(&mut self) {
-        let failed = |point: Point| {
-            let Point {
-                file_size,
-                record_size,
-                line,
-                ..
-            } = point;
-            Gap {
-                file_size,
-                record_size,
-                line,
-                why: GapReason::Failed,
-            }
-        };
-        self.gaps
-            .iter_mut()
-            .for_each(|gap| gap.why = GapReason::Failed);
-        self.gaps.extend(self.points.drain(..).map(failed));
+        for gap in &mut self.gaps {
+            gap.why = GapReason::Failed;
+        }
+        self.gaps.extend(self.points.drain(..).map(|point| Gap {
+            file_size: point.file_size,
+            record_size: point.record_size,
+            line: point.line,
+            why: GapReason::Failed,
+        }));
     }
 }
 

@@ -142,16 +142,18 @@ pub fn last_value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
 /// Returns the mount options of the client of an NFS target as the kernel reads them: `rsize=65536`
 /// for `rsize=64K`. The others belong to the server or to the network between them.
 pub fn nfs_client_options(options: &[String]) -> Vec<String> {
-    let as_read = |option: &String| match option.split_once('=') {
-        None if option == "sync" || option == "async" => None,
-        Some(("export" | "server" | "delay" | "rate" | "clients", _)) => None,
-        Some((name @ ("rsize" | "wsize"), size)) => Some(
-            size.parse::<Bytes>()
-                .map_or_else(|_| option.clone(), |bytes| format!("{name}={}", bytes.0)),
-        ),
-        _ => Some(option.clone()),
-    };
-    options.iter().filter_map(as_read).collect()
+    let read = options
+        .iter()
+        .filter_map(|option| match option.split_once('=') {
+            None if option == "sync" || option == "async" => None,
+            Some(("export" | "server" | "delay" | "rate" | "clients", _)) => None,
+            Some((name @ ("rsize" | "wsize"), size)) => Some(
+                size.parse::<Bytes>()
+                    .map_or_else(|_| option.clone(), |bytes| format!("{name}={}", bytes.0)),
+            ),
+            _ => Some(option.clone()),
+        });
+    read.collect()
 }
 
 impl Default for Medium {

@@ -62,14 +62,13 @@ impl Timeline {
     /// recorded timeline.
     pub fn is_sound(&self) -> bool {
         let bins = self.len();
-        let of_device = |device: &DeviceBins| {
-            [&device.read_kib, &device.written_kib, &device.flushes]
-                .iter()
-                .all(|list| list.len() == bins)
-        };
+
         self.bin_ns > 0
             && self.longest_us.len() == bins
-            && self.device.as_ref().is_none_or(of_device)
+            && self.device.as_ref().is_none_or(|device| {
+                let lists = [&device.read_kib, &device.written_kib, &device.flushes];
+                lists.iter().all(|list| list.len() == bins)
+            })
     }
 
     /// Returns the mean rate of the bins from `first` to before `end`, or `None` if no rate is
@@ -150,20 +149,9 @@ impl Timeline {
         let ([first, .., _], false) = (samples, self.is_empty()) else {
             return;
         };
-        let counters = |sample: &DeviceSample| {
-            let DeviceSample {
-                read,
-                written,
-                flushes,
-                ..
-            } = *sample;
-            [
-                read.saturating_sub(first.read),
-                written.saturating_sub(first.written),
-                flushes.saturating_sub(first.flushes),
-            ]
-        };
-        let at = |ns: u64| -> [f64; 3] {
+        let mut edges: Vec<[f64; 3]> = Vec::with_capacity(self.len() + 1);
+        for bin in 0..=self.len() as u64 {
+            let ns = self.start_ns + bin * self.bin_ns;
             let right = samples
                 .partition_point(|sample| sample.at_ns < ns)
                 .clamp(1, samples.len() - 1);
@@ -171,20 +159,25 @@ impl Timeline {
             let place = (ns.saturating_sub(from.at_ns) as f64
                 / (to.at_ns - from.at_ns).max(1) as f64)
                 .clamp(0.0, 1.0);
-            let (from, to) = (counters(from), counters(to));
-            [0, 1, 2].map(|which| {
+            let [from, to] = [from, to].map(|sample| {
+                [
+                    sample.read.saturating_sub(first.read),
+                    sample.written.saturating_sub(first.written),
+                    sample.flushes.saturating_sub(first.flushes),
+                ]
+            });
+            edges.push([0, 1, 2].map(|which| {
                 from[which] as f64 + to[which].saturating_sub(from[which]) as f64 * place
-            })
-        };
-        let edges: Vec<[f64; 3]> = (0..=self.len() as u64)
-            .map(|bin| at(self.start_ns + bin * self.bin_ns))
-            .collect();
+            }));
+        }
         let list = |which: usize, scale: f64| -> Vec<u64> {
             // Sums stay exact: the rounding error of a bin goes into the next one.
-            let whole = |edge: &[f64; 3]| (edge[which] / scale).round() as u64;
-            edges
-                .windows(2)
-                .map(|pair| whole(&pair[1]).saturating_sub(whole(&pair[0])))
+            let sums: Vec<u64> = edges
+                .iter()
+                .map(|edge| (edge[which] / scale).round() as u64)
+                .collect();
+            sums.windows(2)
+                .map(|pair| pair[1].saturating_sub(pair[0]))
                 .collect()
         };
         self.device = Some(DeviceBins {

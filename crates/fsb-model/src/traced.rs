@@ -516,24 +516,26 @@ pub static RULES: &[ClassRule] = &[
 /// Returns whether a function is one of these names, which are separated by spaces. A `*` matches
 /// any text.
 fn is_among(name: &str, patterns: &str) -> bool {
-    let matches = |pattern: &str| {
-        let mut parts = pattern.split('*');
-        let first = parts.next().unwrap_or_default();
-        let Some(mut rest) = name.strip_prefix(first) else {
+    patterns.split(' ').any(|pattern| matches(name, pattern))
+}
+
+fn matches(name: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        let Some(at) = rest.find(part) else {
             return false;
         };
-        let Some(last) = parts.next_back() else {
-            return rest.is_empty();
-        };
-        for part in parts {
-            let Some(at) = rest.find(part) else {
-                return false;
-            };
-            rest = &rest[at + part.len()..];
-        }
-        rest.ends_with(last)
-    };
-    patterns.split(' ').any(matches)
+        rest = &rest[at + part.len()..];
+    }
+
+    rest.ends_with(last)
 }
 
 /// The outermost functions of a system call, which depend on the processor and the kernel's

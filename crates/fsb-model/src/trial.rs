@@ -294,9 +294,9 @@ pub fn squared_error_of_mean(times: &[u64]) -> Option<f64> {
     if times.len() < 2 || times.contains(&0) {
         return None;
     }
-    let logs = || times.iter().map(|time| (*time as f64).ln());
-    let mean = logs().sum::<f64>() / n;
-    Some(logs().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0) / n)
+    let logs: Vec<f64> = times.iter().map(|time| (*time as f64).ln()).collect();
+    let mean = logs.iter().sum::<f64>() / n;
+    Some(logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0) / n)
 }
 
 impl Trial {

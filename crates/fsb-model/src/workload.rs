@@ -208,10 +208,9 @@ impl BackgroundLimit {
     /// Returns the limits on the disk of the background as the files of cgroup version 2 name them,
     /// with their values.
     pub fn of_disk(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
         let all = [
-            ("rbps", bytes(self.read_bps)),
-            ("wbps", bytes(self.write_bps)),
+            ("rbps", self.read_bps.map(|bytes| bytes.0)),
+            ("wbps", self.write_bps.map(|bytes| bytes.0)),
             ("riops", self.read_iops),
             ("wiops", self.write_iops),
         ];
@@ -356,18 +355,18 @@ impl TryFrom<WorkloadSpec> for Background {
             // The command line reads a name such as `2` as a number.
             other => other.to_string(),
         });
-        let mut is_true = |key: &str| match params.remove(key) {
-            None => Ok(false),
-            Some(Value::Bool(value)) => Ok(value),
-            Some(other) => Err(format!("{key}: {other} is neither true nor false")),
-        };
-        let [subvolume, same_files] = [is_true("subvolume")?, is_true("same_files")?];
+        let [subvolume, same_files] =
+            ["subvolume", "same_files"].map(|key| match params.remove(key) {
+                None => Ok(false),
+                Some(Value::Bool(value)) => Ok(value),
+                Some(other) => Err(format!("{key}: {other} is neither true nor false")),
+            });
         Ok(Background {
             name,
             target,
             limit,
-            subvolume,
-            same_files,
+            subvolume: subvolume?,
+            same_files: same_files?,
             params,
         })
     }

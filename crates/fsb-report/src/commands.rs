@@ -364,12 +364,12 @@ fn only_measured(spec: &FileSystemSpec, made: &TargetRecord) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::sample;
-    use crate::summary::ReportTrial;
+    use crate::summary::CompactTrial;
 
     /// Returns a run of several kinds of targets, as fsb records them.
     fn run() -> (RunRecord, Vec<Ranked>) {
         let (mut record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 6);
-        let trials = ReportTrial::all(&trials);
+        let trials = CompactTrial::all(&trials);
         let mut ranked = by_wins(&Summary::of_shown(&record, &trials));
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let targets = [

@@ -9,7 +9,7 @@ use crate::compare::{self, Selection};
 use crate::page::{DataFile, Opening, Section};
 use crate::releases::Releases;
 use crate::run;
-use crate::summary::{ReportTrial, Summary};
+use crate::summary::{CompactTrial, Summary};
 use crate::view::View;
 
 /// A run or a comparison, as the formats show it.
@@ -21,7 +21,7 @@ pub enum Report<'a> {
         /// The results of the run.
         summary: Cow<'a, Summary>,
         /// The trials that the results rest on.
-        trials: Cow<'a, [ReportTrial]>,
+        trials: Cow<'a, [CompactTrial]>,
     },
     /// A comparison of sets.
     Comparison {
@@ -40,12 +40,12 @@ impl<'a> Report<'a> {
     pub fn of_run(summary: &'a Summary, trials: &'a [Trial]) -> Report<'a> {
         Report::Run {
             summary: Cow::Borrowed(summary),
-            trials: Cow::Owned(ReportTrial::all(trials)),
+            trials: Cow::Owned(CompactTrial::all(trials)),
         }
     }
 
     /// Returns the report of a run whose trials were read for a report alone.
-    pub fn of_shown(summary: &'a Summary, trials: &'a [ReportTrial]) -> Report<'a> {
+    pub fn of_shown(summary: &'a Summary, trials: &'a [CompactTrial]) -> Report<'a> {
         Report::Run {
             summary: Cow::Borrowed(summary),
             trials: Cow::Borrowed(trials),
@@ -160,7 +160,7 @@ impl Readable<'_> {
     }
 
     /// Returns the trials that a page holds for programs. Returns `None` for a comparison.
-    pub(crate) fn trials(&self) -> Option<&[ReportTrial]> {
+    pub(crate) fn trials(&self) -> Option<&[CompactTrial]> {
         match &self.report {
             Report::Run { trials, .. } => Some(trials),
             Report::Comparison { .. } => None,

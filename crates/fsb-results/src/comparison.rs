@@ -3,7 +3,7 @@
 //! Runs with several targets are compared target by target, too: each target of `old` with the same
 //! target of `new`. The table of all sets would compare every other set with one target of one run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use fsb_stats::compare::{
@@ -231,19 +231,20 @@ struct Shared {
 /// Returns the targets that the baseline's run shares with others; none where no run has several.
 fn shared(origins: &[Origin], baseline: usize) -> Option<Shared> {
     let baseline = origins.get(baseline)?.argument;
-    let of = |argument: usize| {
-        origins
-            .iter()
-            .filter(move |origin| origin.argument == argument)
-            .filter_map(|origin| origin.target.as_ref())
-    };
-    let arguments: BTreeSet<usize> = origins.iter().map(|origin| origin.argument).collect();
-    let others = || arguments.iter().filter(|argument| **argument != baseline);
-    let targets: Vec<String> = of(baseline)
-        .filter(|target| others().any(|other| of(*other).any(|known| known == *target)))
+    let mut by_argument: BTreeMap<usize, Vec<&String>> = BTreeMap::new();
+    for origin in origins {
+        by_argument
+            .entry(origin.argument)
+            .or_default()
+            .extend(&origin.target);
+    }
+    let several = by_argument.values().any(|targets| targets.len() > 1);
+    let own = by_argument.remove(&baseline).unwrap_or_default();
+    let targets: Vec<String> = own
+        .into_iter()
+        .filter(|target| by_argument.values().any(|targets| targets.contains(target)))
         .cloned()
         .collect();
-    let several = arguments.iter().any(|argument| of(*argument).count() > 1);
     (several && !targets.is_empty()).then_some(Shared { baseline, targets })
 }
 
@@ -283,11 +284,12 @@ fn absent_targets(read: &Sets, baseline: usize) -> Vec<(usize, AbsentTarget)> {
         let prefix = name
             .split_once('/')
             .map_or(name.as_str(), |(prefix, _)| prefix);
-        let lacks = |target: &&str| targets(argument).all(|known| known != *target);
-        let lacking = targets(own).filter(lacks).map(|target| AbsentTarget {
-            set: format!("{prefix}/{target}"),
-        });
-        absent.extend(lacking.map(|target| (argument, target)));
+        for target in targets(own) {
+            if targets(argument).all(|known| known != target) {
+                let set = format!("{prefix}/{target}");
+                absent.push((argument, AbsentTarget { set }));
+            }
+        }
     }
     absent
 }
@@ -311,11 +313,7 @@ fn compared_by_target(
     let Shared { baseline, targets } = shared;
     let mut left: Vec<_> = sets.into_iter().zip(read.origins.clone()).collect();
     let mut found = TargetByTarget::default();
-    let of = |target: &String, argument: usize, sets: &[(Collected, Origin)]| {
-        sets.iter().position(|(_, origin)| {
-            origin.argument == argument && origin.target.as_ref() == Some(target)
-        })
-    };
+
     let arguments: BTreeSet<usize> = left.iter().map(|(_, origin)| origin.argument).collect();
     let first = &targets[0];
     for target in &targets[1..] {
@@ -323,12 +321,14 @@ fn compared_by_target(
         for argument in std::iter::once(baseline)
             .chain(arguments.iter().filter(|argument| *argument != baseline))
         {
-            let Some((above, below)) =
-                of(target, *argument, &left).zip(of(first, *argument, &left))
-            else {
+            let [above, below] = [target, first].map(|target| {
+                left.iter().find(|(_, origin)| {
+                    origin.argument == *argument && origin.target.as_ref() == Some(target)
+                })
+            });
+            let Some(((above, _), (below, _))) = above.zip(below) else {
                 continue;
             };
-            let (above, below) = (&left[above].0, &left[below].0);
             ratios.push(above.over(below, format!("{} over {}", above.name, below.name))?);
         }
         if ratios.len() > 1 {

@@ -73,31 +73,19 @@ fn runs_of_plan(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
 }
 
 fn is_unchanged(one: &RunRecord, other: &RunRecord) -> bool {
-    let software = |record: &RunRecord| {
-        record
-            .segments
-            .last()
-            .map(|segment| (segment.kernel.clone(), segment.fsb_version.clone()))
-    };
-    let disks = |record: &RunRecord| -> Vec<Vec<String>> {
-        record
-            .media
-            .values()
-            .map(|medium| disks_beneath(&medium.device))
-            .collect()
-    };
-    let targets = |record: &RunRecord| -> Vec<_> {
-        let made = record.targets.iter();
-        made.map(|(name, target)| {
-            (
-                name.clone(),
-                target.geometry.clone(),
-                target.features.clone(),
-            )
-        })
-        .collect()
-    };
-    software(one) == software(other) && disks(one) == disks(other) && targets(one) == targets(other)
+    let [one, other] = [one, other].map(|record| {
+        let software = record.segments.last();
+        let media = record.media.values();
+        let disks: Vec<_> = media.map(|medium| disks_beneath(&medium.device)).collect();
+        let targets = record.targets.iter();
+        let targets = targets.map(|(name, target)| (name, &target.geometry, &target.features));
+        (
+            software.map(|segment| (&segment.kernel, &segment.fsb_version)),
+            disks,
+            targets.collect::<Vec<_>>(),
+        )
+    });
+    one == other
 }
 
 /// Returns the model and the serial number of each disk.
@@ -137,35 +125,31 @@ fn same_machine(one: &HostManifest, other: &HostManifest) -> bool {
 /// Returns the run directories in a directory and in the sets there. It looks with the rights of
 /// the invoking user.
 pub fn run_directories(directory: &Path) -> Vec<PathBuf> {
-    let is_run = |path: &PathBuf| path.join(RUN_FILE).is_file();
-    let runs = || {
-        let found = subdirectories(directory).into_iter();
-        found
-            .flat_map(|path| {
-                if is_run(&path) {
-                    vec![path]
-                } else {
-                    runs_of_set(&path)
-                }
-            })
-            .collect()
-    };
-    owner::looking(runs).unwrap_or_default()
+    let found = owner::looking(|| {
+        let mut runs = Vec::new();
+        for path in subdirectories(directory) {
+            match path.join(RUN_FILE).is_file() {
+                true => runs.push(path),
+                false => runs.extend(runs_of_set(&path)),
+            }
+        }
+        runs
+    });
+    found.unwrap_or_default()
 }
 
 /// Returns the run directories of a set, in the order of their numbers; empty if there are none.
 pub fn runs_of_set(directory: &Path) -> Vec<PathBuf> {
-    let number = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str())?;
-        name.strip_prefix(RUN_OF_SET)?.parse::<u32>().ok()
-    };
-    let is_run = |path: &PathBuf| number(path).is_some() && path.join(RUN_FILE).is_file();
-    let mut runs: Vec<PathBuf> = subdirectories(directory)
-        .into_iter()
-        .filter(is_run)
-        .collect();
-    runs.sort_by_key(number);
-    runs
+    let mut runs = Vec::new();
+    for path in subdirectories(directory) {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let number = name.and_then(|name| name.strip_prefix(RUN_OF_SET)?.parse::<u32>().ok());
+        if let Some(number) = number.filter(|_| path.join(RUN_FILE).is_file()) {
+            runs.push((number, path));
+        }
+    }
+    runs.sort_by_key(|(number, _)| *number);
+    runs.into_iter().map(|(_, path)| path).collect()
 }
 
 fn subdirectories(directory: &Path) -> Vec<PathBuf> {

@@ -102,43 +102,35 @@ impl<'d> Judged<'d> {
 
     fn cases_of(&self, set: &'d str) -> Vec<Case<'d>> {
         let document = self.document;
-        let has_baseline = |operation: &&Operation| {
-            has_values(operation, &document.baseline)
+        let mut cases = Vec::new();
+        for operation in primary(document) {
+            if has_values(operation, &document.baseline)
                 || operation.gaps.contains_key(&document.baseline)
-        };
-        let case = |operation: &'d Operation| Case {
-            set,
-            name: name_of(document, operation),
-            state: state(document, operation, set),
-            coarse_time_of: operation
-                .workload
-                .as_deref()
-                .filter(|_| is_coarse_time(operation)),
-        };
-        let mut cases: Vec<Case<'_>> = primary(document).filter(has_baseline).map(case).collect();
-        // Other operations of the workload tell whether it is slower.
-        let judged = |workload: &str| {
-            let of_workload =
-                |operation: &&Operation| operation.workload.as_deref() == Some(workload);
-            let is_judged = |operation: &Operation| {
-                matches!(state(document, operation, set), CaseState::UpTo(_))
-            };
-            primary(document).filter(of_workload).any(is_judged)
-        };
-        cases.retain(|case| !case.coarse_time_of.is_some_and(judged));
-        let missing =
-            document
-                .missing
-                .get(set)
-                .into_iter()
-                .flatten()
-                .map(|(workload, operation)| Case {
+            {
+                let workload = operation.workload.as_deref();
+                cases.push(Case {
                     set,
-                    name: case_label(workload.as_deref(), operation, is_own(document)),
-                    state: CaseState::Missing,
-                    coarse_time_of: None,
+                    name: name_of(document, operation),
+                    state: state(document, operation, set),
+                    coarse_time_of: workload.filter(|_| is_coarse_time(operation)),
                 });
-        cases.extend(missing);
+            }
+        }
+        // Other operations of the workload tell whether it is slower.
+        cases.retain(|case| {
+            case.coarse_time_of.is_none()
+                || !primary(document).any(|operation| {
+                    operation.workload.as_deref() == case.coarse_time_of
+                        && matches!(state(document, operation, set), CaseState::UpTo(_))
+                })
+        });
+        let missing = document.missing.get(set).into_iter().flatten();
+        cases.extend(missing.map(|(workload, operation)| Case {
+            set,
+            name: case_label(workload.as_deref(), operation, is_own(document)),
+            state: CaseState::Missing,
+            coarse_time_of: None,
+        }));
         cases
     }
 }
@@ -150,14 +142,16 @@ impl<'d> Judged<'d> {
 /// "probably slower" does not fail, because the sure part of the difference may be too small to
 /// matter. Runs of several targets are several comparisons, each of a target with itself.
 pub fn slower(judged: &[Judged<'_>], absent: Vec<&AbsentTarget>) -> Answer {
-    let lost = |judged: &Judged<'_>| -> Vec<Lost> {
-        judged
-            .sets
-            .iter()
-            .filter_map(|set| lost(judged.document, set))
-            .collect()
-    };
-    let lost: Vec<Lost> = judged.iter().flat_map(lost).collect();
+    let mut lost_sets: Vec<Lost> = Vec::new();
+    for judged in judged {
+        lost_sets.extend(
+            judged
+                .sets
+                .iter()
+                .filter_map(|set| lost(judged.document, set)),
+        );
+    }
+    let lost = lost_sets;
     if !lost.is_empty() {
         // The comparison shows by how much.
         let text: Vec<String> = lost.iter().map(ToString::to_string).collect();
@@ -183,17 +177,18 @@ pub fn slower(judged: &[Judged<'_>], absent: Vec<&AbsentTarget>) -> Answer {
         .iter()
         .map(|judged| judged.document.settings.theta)
         .fold(0.0, f64::max);
-    let up_to = |case: &Case<'_>| {
-        if let CaseState::UpTo(slowdown) = case.state {
-            Some(slowdown)
-        } else {
-            None
+    let (mut open, mut largest) = (Vec::new(), None);
+    for case in &cases {
+        let CaseState::UpTo(slowdown) = case.state else {
+            open.push(case);
+            continue;
+        };
+        largest = Some(largest.map_or(slowdown, |largest: f64| largest.max(slowdown)));
+        // Among equal times, the end of an interval may be beyond θ by a rounding error.
+        if slowdown > theta * (1.0 + 1e-9) {
+            open.push(case);
         }
-    };
-    // Among equal times, the end of an interval may be beyond θ by a rounding error.
-    let is_open =
-        |case: &&Case<'_>| up_to(case).is_none_or(|slowdown| slowdown > theta * (1.0 + 1e-9));
-    let largest = cases.iter().filter_map(up_to).reduce(f64::max);
+    }
     let some_lost = cases
         .iter()
         .any(|case| matches!(case.state, CaseState::Missing | CaseState::Lost(_)));
@@ -203,8 +198,7 @@ pub fn slower(judged: &[Judged<'_>], absent: Vec<&AbsentTarget>) -> Answer {
         .collect();
     match largest {
         None if !some_lost && failures.is_empty() => nothing_judged(judged),
-        _ if !failures.is_empty() || cases.iter().any(|case| is_open(&case)) => {
-            let open: Vec<&Case<'_>> = cases.iter().filter(is_open).collect();
+        _ if !failures.is_empty() || !open.is_empty() => {
             cannot_tell(judged, theta, &open, &failures, cases.len())
         }
         excluded => {
@@ -377,10 +371,7 @@ pub fn refused(of_low_trust: &[(PathBuf, String)]) -> Option<Answer> {
         reasons.push(format!("{}: {why}", path.display()));
         runs.push(path.to_string_lossy());
     }
-    let text = format!(
-        "a run of low trust cannot decide: {}",
-        reasons.join("; ")
-    );
+    let text = format!("a run of low trust cannot decide: {}", reasons.join("; "));
     let fields = [("reason", "low_trust".into()), ("runs", runs.into())];
     (!reasons.is_empty()).then(|| Answer::undecided(fields, &text))
 }

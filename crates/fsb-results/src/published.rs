@@ -31,19 +31,16 @@ pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
         ("postmark", benas()),
         ("filetree", trees()),
     ];
-    let fits = |(workload, table): &(&str, PublishedTable)| {
-        let known = |label: &str| table.rows.iter().any(|row| row.workload == label);
-        let cells = &record.cells;
-        !cells.is_empty()
-            && cells
-                .iter()
-                .all(|cell| cell.workload.name.starts_with(workload) && known(&cell.label))
-    };
-    tables
-        .into_iter()
-        .find(fits)
-        .map(|(_, table)| table)
-        .or_else(|| horvath(record))
+    for (workload, table) in tables {
+        let fits = record.cells.iter().all(|cell| {
+            cell.workload.name.starts_with(workload)
+                && table.rows.iter().any(|row| row.workload == cell.label)
+        });
+        if fits && !record.cells.is_empty() {
+            return Some(table);
+        }
+    }
+    horvath(record)
 }
 
 /// Returns IOzone's operations of 2006. Their labels hold the file size, which depends on memory,
@@ -54,42 +51,39 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
     let known = suite::find("horvath-2006").ok()?.workloads;
     let cell = |workload: &str| {
         let asked = known.iter().find(|known| known.name == workload)?;
-        let is_asked = |cell: &&Cell| {
-            let same = |key: &str| {
-                let asked = asked
-                    .params
-                    .get(key)
-                    .filter(|asked| *asked != CacheState::Any.name());
-                asked.is_none_or(|asked| cell.workload.params.get(key) == Some(asked))
-            };
+        cells.iter().find(|cell| {
             cell.workload.name == workload
                 && cell.label.contains(" 128K, ")
-                && same("cache")
-                && same("durability")
-        };
-        cells.iter().find(is_asked)
+                && ["cache", "durability"].iter().all(|key| {
+                    let asked = asked.params.get(*key);
+                    let asked = asked.filter(|asked| **asked != CacheState::Any.name());
+                    asked.is_none_or(|asked| cell.workload.params.get(*key) == Some(asked))
+                })
+        })
     };
     if cells.len() != known.len() || known.iter().any(|workload| cell(&workload.name).is_none()) {
         return None;
     }
     let from_memory = cell("reread").is_some_and(|cell| is_held(cell, memory(record)));
-    let value = |rate: horvath::PublishedRate| {
-        let is_cached = from_memory && rate.workload == "reread";
-        let row = if is_cached {
-            format!("{}, from memory", rate.operation)
-        } else {
-            rate.operation
+    let mut rows = Vec::new();
+    for rate in horvath::published() {
+        let row = match from_memory && rate.workload == "reread" {
+            true => format!("{}, from memory", rate.operation),
+            false => rate.operation,
         };
-        Some(PublishedValue {
+        let Some(cell) = cell(rate.workload) else {
+            continue;
+        };
+        rows.push(PublishedValue {
             row,
-            workload: cell(rate.workload)?.label.clone(),
+            workload: cell.label.clone(),
             metric: None,
             unit: Unit::BytesPerSecond,
             target: rate.file_system,
             value: rate.value,
             rate: None,
-        })
-    };
+        });
+    }
     let (title, note) = horvath::TITLE;
     let reread = match from_memory {
         true => format!(
@@ -106,7 +100,7 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
         note: format!("{note} {reread}"),
         first: true,
         layout: PublishedLayout::Tests,
-        rows: horvath::published().into_iter().filter_map(value).collect(),
+        rows,
         sums: Vec::new(),
     })
 }
@@ -141,7 +135,7 @@ fn is_held(cell: &Cell, memory: u64) -> bool {
 fn micro() -> PublishedTable {
     /// The bytes that an iteration reads or writes.
     const MOVED: f64 = (8 << 20) as f64;
-    let value = |mean: pokorny::PublishedMean| {
+    let values = pokorny::appendix_c().into_iter().map(|mean| {
         let (group, unit, amount) = match mean.test.table {
             RateTable::Created => ("Table 6.1", Unit::OperationsPerSecond, 1000.0),
             RateTable::Read => ("Table 6.2", Unit::BytesPerSecond, MOVED),
@@ -160,13 +154,13 @@ fn micro() -> PublishedTable {
                 printed: mean.printed,
             }),
         }
-    };
+    });
     PublishedTable {
         title: pokorny::TITLE.to_owned(),
         note: pokorny::NOTE.to_owned(),
         first: true,
         layout: PublishedLayout::Rates,
-        rows: pokorny::appendix_c().into_iter().map(value).collect(),
+        rows: values.collect(),
         sums: Vec::new(),
     }
 }
@@ -180,25 +174,24 @@ fn benas() -> PublishedTable {
 }
 
 fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>) -> PublishedTable {
-    let value = |rate: postmark::PublishedRate| {
-        let kind = metric::find(rate.metric)?;
-        let row = format!("{}{}", rate.test, rate.operation);
-        let (workload, metric) = (rate.workload.to_owned(), Some(kind.name.to_owned()));
-        Some(PublishedValue {
-            row,
-            workload,
-            metric,
+    let mut rows = Vec::new();
+    for rate in rates {
+        let Some(kind) = metric::find(rate.metric) else {
+            continue;
+        };
+        rows.push(PublishedValue {
+            row: format!("{}{}", rate.test, rate.operation),
+            workload: rate.workload.to_owned(),
+            metric: Some(kind.name.to_owned()),
             unit: kind.unit,
             target: rate.file_system,
             value: rate.value,
             rate: None,
-        })
-    };
-    let rows = rates.into_iter().filter_map(value).collect();
-    let (title, note) = (title.to_owned(), note.to_owned());
+        });
+    }
     PublishedTable {
-        title,
-        note,
+        title: title.to_owned(),
+        note: note.to_owned(),
         first: true,
         layout: PublishedLayout::Tests,
         rows,
@@ -208,22 +201,24 @@ fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>)
 
 /// Returns the results of 2008 for copying and deleting, whose rows are configurations.
 fn trees() -> PublishedTable {
-    let value = |time: fedorchuk::PublishedTime| PublishedValue {
-        row: time.workload.clone(),
-        workload: time.workload,
-        metric: None,
-        unit: Unit::Seconds,
-        target: time.configuration,
-        value: time.seconds,
-        rate: None,
-    };
+    let values = fedorchuk::published()
+        .into_iter()
+        .map(|time| PublishedValue {
+            row: time.workload.clone(),
+            workload: time.workload,
+            metric: None,
+            unit: Unit::Seconds,
+            target: time.configuration,
+            value: time.seconds,
+            rate: None,
+        });
     let (title, note) = fedorchuk::TITLE;
     PublishedTable {
         title: title.to_owned(),
         note: note.to_owned(),
         first: true,
         layout: PublishedLayout::Configurations,
-        rows: fedorchuk::published().into_iter().map(value).collect(),
+        rows: values.collect(),
         sums: vec![PublishedSum {
             row: fedorchuk::SUM.to_owned(),
             after: fedorchuk::ALL.to_owned(),
@@ -271,40 +266,39 @@ pub fn claims_beside(record: &RunRecord, trials: &[CompactTrial]) -> Option<Publ
 
 /// Returns the state of a run whose cells are all matrices of IOzone's operations in one state.
 fn state(cells: &[Cell]) -> Option<State> {
-    let of = |cell: &Cell| {
-        let params = &cell.workload.params;
-        let word = |key: &str| {
-            params
-                .get(key)
-                .and_then(serde_json::Value::as_str)
-                .unwrap_or_default()
-        };
-        let is_matrix = params.get("matrix").and_then(serde_json::Value::as_bool) == Some(true);
-        let durability = word("durability");
-        if !is_matrix
-            || !fsb_compat::iozone::COLUMNS.contains(&&*cell.workload.name)
-            || !["", "none"].contains(&durability)
-        {
-            return None;
-        }
-        // What is written first has no earlier state.
-        let name = cell.workload.name.as_str();
-        let remounted = match name {
-            "write" | "fwrite" => CacheState::Any,
-            _ => CacheState::Cold,
-        };
-        match (word("backend"), word("cache")) {
-            ("direct", _) => Some(State::Direct),
-            (_, cache) if cache == CacheState::Warm.name() => Some(State::InMemory),
-            (_, cache) if cache == remounted.name() => Some(State::Remounted),
-            _ => None,
-        }
-    };
-    let first = of(cells.first()?)?;
+    let first = state_of_cell(cells.first()?)?;
     cells
         .iter()
-        .all(|cell| of(cell) == Some(first))
+        .all(|cell| state_of_cell(cell) == Some(first))
         .then_some(first)
+}
+
+fn state_of_cell(cell: &Cell) -> Option<State> {
+    let params = &cell.workload.params;
+    let [backend, cache, durability] = ["backend", "cache", "durability"].map(|key| {
+        params
+            .get(key)
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or_default()
+    });
+    let is_matrix = params.get("matrix").and_then(serde_json::Value::as_bool) == Some(true);
+    if !is_matrix
+        || !fsb_compat::iozone::COLUMNS.contains(&&*cell.workload.name)
+        || !["", "none"].contains(&durability)
+    {
+        return None;
+    }
+    // What is written first has no earlier state.
+    let remounted = match cell.workload.name.as_str() {
+        "write" | "fwrite" => CacheState::Any,
+        _ => CacheState::Cold,
+    };
+    match (backend, cache) {
+        ("direct", _) => Some(State::Direct),
+        (_, cache) if cache == CacheState::Warm.name() => Some(State::InMemory),
+        (_, cache) if cache == remounted.name() => Some(State::Remounted),
+        _ => None,
+    }
 }
 
 /// The rates of a run, by target.
@@ -320,20 +314,17 @@ impl<'r> Measured<'r> {
             .into_iter()
             .map(|set| (set.name.clone(), set))
             .collect();
-        let of = |target: &'r Target| {
+        let by_target = record.plan.targets.iter().filter_map(|target| {
             let risks = record
                 .targets
                 .get(&target.name)
                 .map_or(&[][..], |found| &found.risks);
-            Some((
-                target.name.as_str(),
-                sets.remove(&mark::name(&target.name, risks))?,
-            ))
-        };
-        let sets = record.plan.targets.iter().filter_map(of).collect();
+            let set = sets.remove(&mark::name(&target.name, risks))?;
+            Some((target.name.as_str(), set))
+        });
         Measured {
             targets: &record.plan.targets,
-            sets,
+            sets: by_target.collect(),
             theta: record.plan.theta,
         }
     }
@@ -341,22 +332,13 @@ impl<'r> Measured<'r> {
     /// Returns the name of the target that is this file system with this parameter and no other
     /// one.
     fn target(&self, wanted: &FileSystem) -> Option<&'r str> {
-        let is_it = |target: &&Target| {
-            let Some(spec) = target.file_system().filter(|spec| spec.fs == wanted.name) else {
-                return false;
-            };
-            let parameters: Vec<String> = spec
-                .options
-                .iter()
-                .cloned()
-                .chain((!spec.mkfs.is_empty()).then(|| spec.mkfs.join(" ")))
-                .collect();
-            parameters.iter().eq(&wanted.parameter)
-        };
-        self.targets
-            .iter()
-            .find(is_it)
-            .map(|target| target.name.as_str())
+        let target = self.targets.iter().find(|target| {
+            target.file_system().is_some_and(|spec| {
+                let mkfs = (!spec.mkfs.is_empty()).then(|| spec.mkfs.join(" "));
+                spec.fs == wanted.name && spec.options.iter().chain(&mkfs).eq(&wanted.parameter)
+            })
+        })?;
+        Some(&target.name)
     }
 
     /// Returns the rates of one operation and these sizes, or `None` if the target has none.
@@ -369,40 +351,32 @@ impl<'r> Measured<'r> {
         let set = self.sets.get(target)?;
         // Records have another spelling of the names of workloads.
         let operation = operation.replace('-', "_");
-        let series = |series: &Series| {
-            let points = series
-                .points
-                .iter()
-                .filter(|point| contains(point.file_size, point.record_size));
-            Series {
-                points: points.copied().collect(),
-                gaps: Vec::new(),
-                ..empty(series)
-            }
-        };
-        let run = |run: &Run| {
-            let of_operation = run
-                .series
-                .iter()
-                .filter(|series| series.operation == operation && series.metric == THROUGHPUT.name);
-            let series = of_operation
-                .map(series)
-                .filter(|series| !series.points.is_empty())
-                .collect();
-            Run {
+        let mut runs = Vec::new();
+        for run in &set.runs {
+            let mut part = Run {
                 tool: run.tool.clone(),
                 block: run.block,
                 slice: run.slice,
-                series,
                 ..Run::default()
+            };
+            for series in &run.series {
+                let mut points = series.points.clone();
+                points.retain(|point| contains(point.file_size, point.record_size));
+                if series.operation == operation
+                    && series.metric == THROUGHPUT.name
+                    && !points.is_empty()
+                {
+                    part.series.push(Series {
+                        points,
+                        gaps: Vec::new(),
+                        ..empty(series)
+                    });
+                }
             }
-        };
-        let runs: Vec<Run> = set
-            .runs
-            .iter()
-            .map(run)
-            .filter(|run| !run.series.is_empty())
-            .collect();
+            if !part.series.is_empty() {
+                runs.push(part);
+            }
+        }
         let (name, pairing) = (set.name.clone(), set.pairing.clone());
         (!runs.is_empty()).then(|| Set {
             name,
@@ -414,32 +388,31 @@ impl<'r> Measured<'r> {
 
     /// Returns the claims of Beňas about pairs of targets of the run.
     fn differences(&self, regime: Regime) -> Vec<PublishedClaim> {
-        let row = |claim: Claim| {
-            let [first, second] = claim
+        let mut rows = Vec::new();
+        for claim in benas::published() {
+            if let [Some(first), Some(second)] = claim
                 .pair
                 .each_ref()
-                .map(|file_system| self.target(file_system));
-            let group = format!("{} and {}", claim.pair[0].label(), claim.pair[1].label());
-            let (test, published) = (claim.test(), claim.printed());
-            let here = self.difference([first?, second?], &claim);
-            Some(PublishedClaim {
-                group,
-                test,
-                published,
-                here,
-            })
-        };
-        let claims = benas::published()
-            .into_iter()
-            .filter(|claim| claim.regime == regime);
-        claims.filter_map(row).collect()
+                .map(|file_system| self.target(file_system))
+                && claim.regime == regime
+            {
+                rows.push(PublishedClaim {
+                    group: format!("{} and {}", claim.pair[0].label(), claim.pair[1].label()),
+                    test: claim.test(),
+                    published: claim.printed(),
+                    here: self.difference([first, second], &claim),
+                });
+            }
+        }
+        rows
     }
 
     fn difference(&self, pair: [&str; 2], claim: &Claim) -> Option<ClaimValues> {
-        let contains = |file: Option<u64>, record: Option<u64>| {
-            claim.files.contain(file) && claim.records.contain(record)
-        };
-        let [first, second] = pair.map(|target| self.part(target, &claim.operation, &contains));
+        let [first, second] = pair.map(|target| {
+            self.part(target, &claim.operation, &|file, record| {
+                claim.files.contain(file) && claim.records.contain(record)
+            })
+        });
         let sets = [first?, second?];
         let document = compare(&sets, &CompareRequest::new(0, self.theta)).ok()?;
         let against = document
@@ -483,55 +456,47 @@ impl<'r> Measured<'r> {
         let target = self.target(&FileSystem::plain(claim.file_system))?;
         let (group, test, published, here) = match claim.value {
             FirstValue::Rate(megabytes) => {
-                let values = |rate| ClaimValues {
-                    rate: Some(rate),
-                    ..ClaimValues::default()
-                };
                 let test = format!("{}, {}", claim.operation, claim.file_system);
-                let published = ClaimValues {
-                    rate: Some(megabytes * MEBIBYTE),
-                    ..ClaimValues::default()
-                };
-                (
-                    "Rates",
-                    test,
-                    published,
-                    self.mean(target, claim.operation).map(values),
-                )
+                let here = self.mean(target, claim.operation);
+                let [published, here] = [Some(megabytes * MEBIBYTE), here].map(|rate| {
+                    rate.map(|rate| ClaimValues {
+                        rate: Some(rate),
+                        ..ClaimValues::default()
+                    })
+                });
+                ("Rates", test, published, here)
             }
             FirstValue::FasterThan(other, percent) => {
                 let than = self.target(&FileSystem::plain(other))?;
-                let values = |change| ClaimValues {
-                    mean_change: Some(change),
-                    ..ClaimValues::default()
-                };
                 let means = self
                     .mean(than, claim.operation)
                     .zip(self.mean(target, claim.operation));
                 let test = format!("{}, {} against {other}", claim.operation, claim.file_system);
-                (
-                    "Differences",
-                    test,
-                    values(percent / 100.0),
-                    means.map(|(than, mean)| values(mean / than - 1.0)),
-                )
+                let here = means.map(|(than, mean)| mean / than - 1.0);
+                let [published, here] = [Some(percent / 100.0), here].map(|change| {
+                    let mean_change = Some(change?);
+                    Some(ClaimValues {
+                        mean_change,
+                        ..ClaimValues::default()
+                    })
+                });
+                ("Differences", test, published, here)
             }
         };
         Some(PublishedClaim {
             group: group.to_owned(),
             test,
-            published: published.to_string(),
+            published: published.unwrap_or_default().to_string(),
             here,
         })
     }
 
     /// Returns the mean of the cells of an operation in the record size of the first comparison.
     fn mean(&self, target: &str, operation: &str) -> Option<f64> {
-        let contains = |file: Option<u64>, record: Option<u64>| {
+        let set = self.part(target, operation, &|file, record| {
             record == Some(horvath::FIRST_RECORD)
                 && file.is_some_and(|file| FIRST_FILES.contains(&file))
-        };
-        let set = self.part(target, operation, &contains)?;
+        })?;
         let mut cells: BTreeMap<Option<u64>, Vec<f64>> = BTreeMap::new();
         for point in set
             .runs

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use fsb_model::{RunRecord, Trial, WidestInterval};
-use fsb_report::summary::{CaseNow, Summary, SummaryInputs, TrustLevel, case_states};
+use fsb_report::summary::{Summary, SummaryInputs, TrustLevel, case_states};
 use fsb_store::journal::CompactTrial;
 
 use crate::directory::{earlier_runs, results_directory};
@@ -60,10 +60,9 @@ pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<WidestInt
 /// Returns the workloads that need no more blocks after an interim analysis, including those that
 /// have no interval.
 pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
-    let enough = |row: &CaseNow| row.state.enough || row.state.half_width.is_none();
     case_states(record, trials)
         .into_iter()
-        .filter(enough)
+        .filter(|row| row.state.enough || row.state.half_width.is_none())
         .map(|row| row.workload)
         .collect()
 }

@@ -228,7 +228,7 @@ fn report(site: &Site, id: &str) -> Result<Answer, Problem> {
 
 fn compare_report(site: &Site, query: &Query) -> Result<Answer, Problem> {
     let snapshot = site.snapshot()?;
-    let sources = |name: &str| {
+    let [before, after] = ["a", "b"].map(|name| {
         let found = query
             .all(name)
             .map(|id| Ok(snapshot.run(id)?.source.clone()));
@@ -238,9 +238,8 @@ fn compare_report(site: &Site, query: &Query) -> Result<Answer, Problem> {
         } else {
             Ok(found)
         }
-    };
-    let (before, after) = (sources("a")?, sources("b")?);
-    document(reports::comparison(&before, &after))
+    });
+    document(reports::comparison(&before?, &after?))
 }
 
 fn document(made: Result<String, String>) -> Result<Answer, Problem> {

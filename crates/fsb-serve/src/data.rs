@@ -222,12 +222,12 @@ pub(crate) fn overview(snapshot: &Snapshot) -> Overview {
         .iter()
         .filter(|series| series.is_changed())
         .count();
-    let is_silent = |series: &&SeriesHistory| {
-        !series.is_changed()
-            && series
-                .newest_level()
-                .is_none_or(|level| level.detectable.is_none())
-    };
+    let unchanged = document.series.iter().filter(|series| !series.is_changed());
+    let silent = unchanged.filter(|series| {
+        series
+            .newest_level()
+            .is_none_or(|level| level.detectable.is_none())
+    });
     let mut newest: Vec<&IndexedRun> = snapshot.runs.values().collect();
     newest.sort_by(|one, other| (&other.at, &other.id).cmp(&(&one.at, &one.id)));
     let mut changes = changes(&document.series);
@@ -238,7 +238,7 @@ pub(crate) fn overview(snapshot: &Snapshot) -> Overview {
         series: document.series.len(),
         changed,
         runs: snapshot.runs.len(),
-        cannot_tell: document.series.iter().filter(is_silent).count(),
+        cannot_tell: silent.count(),
         summary: summary_text(document),
         changes,
         older,
@@ -329,21 +329,25 @@ fn paged<T>(all: Vec<T>, page: usize, whole: bool) -> (usize, Vec<T>) {
 /// query. `whole` returns all of them on one page.
 pub(crate) fn series_list(site: &Site, query: &Query, whole: bool) -> Result<SeriesList, Problem> {
     let (snapshot, page) = (site.snapshot()?, query.page()?);
-    let text = |series: &SeriesHistory| {
+    let mut all = Vec::new();
+    for series in &snapshot.document.series {
         let key = &series.key;
-        [
-            &*key.name(),
+        let name = key.name();
+        let words = [
+            &name,
             &key.operation,
             &key.machine,
             &key.metric,
             &key.tool,
             &series.id,
-        ]
-        .join(" ")
-    };
-    let entry = |series: &SeriesHistory| {
-        let last = series.points.last()?;
-        Some(SeriesEntry {
+        ];
+        let Some(last) = series.points.last() else {
+            continue;
+        };
+        if !query.matches(&words.map(String::as_str).join(" ")) {
+            continue;
+        }
+        all.push(SeriesEntry {
             id: series.id.clone(),
             key: series.key.clone(),
             runs: series.points.len(),
@@ -356,14 +360,8 @@ pub(crate) fn series_list(site: &Site, query: &Query, whole: bool) -> Result<Ser
             last_run: last.run.clone(),
             last_at: last.at.clone(),
             last_value: last.value,
-        })
-    };
-    let matching = snapshot
-        .document
-        .series
-        .iter()
-        .filter(|series| query.matches(&text(series)));
-    let all: Vec<SeriesEntry> = matching.filter_map(entry).collect();
+        });
+    }
     let total = all.len();
     let (pages, series) = paged(all, page, whole);
     Ok(SeriesList {
@@ -378,16 +376,15 @@ pub(crate) fn series_list(site: &Site, query: &Query, whole: bool) -> Result<Ser
 /// the newest first.
 pub(crate) fn run_list(site: &Site, query: &Query, whole: bool) -> Result<RunList, Problem> {
     let (snapshot, page) = (site.snapshot()?, query.page()?);
-    let text = |run: &RunEntry| {
-        let labels: Vec<String> = run
+    let mut all: Vec<RunEntry> = snapshot.runs.values().map(RunEntry::from).collect();
+    all.retain(|run| {
+        let labels = run
             .labels
             .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        [&*run.id, &run.at, &run.tool, &run.source, &labels.join(" ")].join(" ")
-    };
-    let entries = snapshot.runs.values().map(RunEntry::from);
-    let mut all: Vec<RunEntry> = entries.filter(|run| query.matches(&text(run))).collect();
+            .map(|(name, value)| format!("{name}={value}"));
+        let labels = labels.collect::<Vec<_>>().join(" ");
+        query.matches(&[&*run.id, &run.at, &run.tool, &run.source, &labels].join(" "))
+    });
     all.sort_by(|one, other| (&other.at, &other.id).cmp(&(&one.at, &one.id)));
     let total = all.len();
     let (pages, runs) = paged(all, page, whole);
@@ -403,7 +400,7 @@ pub(crate) fn run_list(site: &Site, query: &Query, whole: bool) -> Result<RunLis
 pub(crate) fn run_values(site: &Site, id: &str) -> Result<RunValues, Problem> {
     let snapshot = site.snapshot()?;
     let run = snapshot.run(id)?;
-    let value = |series: &SeriesHistory| {
+    let values = snapshot.document.series.iter().filter_map(|series| {
         let place = series.points.iter().position(|point| point.run == id)?;
         let (point, previous) = (
             &series.points[place],
@@ -417,12 +414,11 @@ pub(crate) fn run_values(site: &Site, id: &str) -> Result<RunValues, Problem> {
             previous: previous.map(|point| point.run.clone()),
             previous_value: previous.map(|point| point.value),
         })
-    };
-    let values = snapshot.document.series.iter().filter_map(value).collect();
+    });
     Ok(RunValues {
         run: run.into(),
         exists: run.source.exists(),
-        values,
+        values: values.collect(),
     })
 }
 
@@ -430,8 +426,9 @@ pub(crate) fn run_values(site: &Site, id: &str) -> Result<RunValues, Problem> {
 pub(crate) fn comparison(site: &Site, query: &Query) -> Result<RunsCompared, Problem> {
     let theta = query.rules()?.theta;
     let index = site.index()?;
-    let run = |name: &str| {
+    let [before, after] = ["a", "b"].map(|name| {
         let id = query.last(name);
+
         if id.is_empty() {
             Err(Problem::Invalid(format!("{name}: name a run")))
         } else {
@@ -440,8 +437,8 @@ pub(crate) fn comparison(site: &Site, query: &Query) -> Result<RunsCompared, Pro
                 .get(id)
                 .ok_or_else(|| Problem::NotFound(format!("The history has no run {id}.")))
         }
-    };
-    Ok(index.compare(run("a")?, run("b")?, theta)?)
+    });
+    Ok(index.compare(before?, after?, theta)?)
 }
 
 /// The values of a matrix by machine, by case and target, and by kernel.
@@ -514,21 +511,24 @@ fn machine_matrix(
     cells.retain(|_, values| !values.is_empty());
     let targets: BTreeSet<String> = cells.keys().map(|(_, target)| target.clone()).collect();
     let cases: BTreeSet<String> = cells.keys().map(|(case, _)| case.clone()).collect();
-    let row = |case: String| {
-        let cell = |target: &String| {
-            let mut values = cells
-                .get(&(case.clone(), target.clone()))
-                .cloned()
-                .unwrap_or_default();
-            kernels
-                .iter()
-                .filter_map(|kernel| values.remove(kernel))
-                .collect()
+    let mut rows = Vec::new();
+    for case in cases {
+        let mut row = MatrixRow {
+            case,
+            cells: Vec::new(),
         };
-        let cells = targets.iter().map(cell).collect();
-        MatrixRow { case, cells }
-    };
-    let rows: Vec<MatrixRow> = cases.into_iter().map(row).collect();
+        for target in &targets {
+            let values = cells.remove(&(row.case.clone(), target.clone()));
+            let mut values = values.unwrap_or_default();
+            row.cells.push(
+                kernels
+                    .iter()
+                    .filter_map(|kernel| values.remove(kernel))
+                    .collect(),
+            );
+        }
+        rows.push(row);
+    }
     (!rows.is_empty()).then(|| MachineMatrix {
         machine,
         kernels,
@@ -547,10 +547,9 @@ pub(crate) fn environment_between(series: &SeriesHistory, place: usize) -> Strin
     if before.environment == after.environment {
         return String::new();
     }
-    let conditions = |environment: usize| &series.environments[environment].conditions;
     let differences: Vec<Difference> = fsb_history::series::differences(
-        conditions(before.environment),
-        conditions(after.environment),
+        &series.environments[before.environment].conditions,
+        &series.environments[after.environment].conditions,
     );
     // The first run of an environment has the change of the level with it.
     let environment = &series.environments[after.environment];

@@ -89,7 +89,7 @@ pub fn openapi() -> String {
     let mut generator = settings.into_generator();
     let mut paths = serde_json::Map::new();
     for (path, summary, schema, parameters) in ADDRESSES {
-        let parameter = |(name, required, description): &Parameter| {
+        let parameters = parameters.iter().map(|(name, required, description)| {
             let place = if path.contains(&format!("{{{name}}}")) {
                 "path"
             } else {
@@ -98,8 +98,8 @@ pub fn openapi() -> String {
             let kind = if *name == "page" { "integer" } else { "string" };
             json!({ "name": name, "in": place, "required": required, "description": description,
                     "schema": { "type": kind } })
-        };
-        let parameters: Vec<Value> = parameters.iter().map(parameter).collect();
+        });
+        let parameters: Vec<Value> = parameters.collect();
         let found = json!({ "description": "The answer", "content": { "application/json": { "schema": schema(&mut generator) } } });
         let problem = json!({ "description": "The error, as the member message" });
         let get = json!({ "summary": summary, "parameters": parameters,

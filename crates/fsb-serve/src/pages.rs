@@ -227,18 +227,19 @@ pub(crate) fn series(
         .flat_map(|found| &found.changes)
         .collect();
     changes.sort_by_key(|change| change.first_after);
-    let row = |(place, point)| {
+    let mut rows = Vec::with_capacity(series.points.len());
+    for (place, point) in series.points.iter().enumerate().rev() {
         let environment = environment_between(series, place);
-        let here = changes.iter().filter(|change| change.first_after == place);
-        let news = here.map(|change| minus(&change_text(series, change)));
-        SeriesRow {
+        let begun = changes.iter().filter(|change| change.first_after == place);
+        let news = begun.map(|change| minus(&change_text(series, change)));
+        rows.push(SeriesRow {
             point,
             labels: labels_text(&point.labels),
             news: news
                 .chain((!environment.is_empty()).then(|| minus(&environment)))
                 .collect(),
-        }
-    };
+        });
+    }
     let direction = if key.higher_is_better {
         "higher is better"
     } else {
@@ -266,7 +267,7 @@ pub(crate) fn series(
         chart: chart(series, &changes, links),
         facts,
         variation: variation_text(series.variation, series.within_sd, series.points.len()),
-        runs: series.points.iter().enumerate().map(row).rev().collect(),
+        runs: rows,
         levels,
         changes,
         form: RulesForm::new(&rules, all),
@@ -282,7 +283,7 @@ fn chart(series: &SeriesHistory, changes: &[&Change], links: &Links) -> String {
         .filter_map(|point| point.at.get(..10))
         .collect();
     let shown = if days.len() > 1 { 0..10 } else { 11..16 };
-    let point = |point: &HistoryPoint| ChartPoint {
+    let points = series.points.iter().map(|point| ChartPoint {
         date: point.at.get(shown.clone()).unwrap_or(&point.at).to_owned(),
         value: point.value,
         environment: point.environment,
@@ -293,7 +294,7 @@ fn chart(series: &SeriesHistory, changes: &[&Change], links: &Links) -> String {
             key.show(point.value),
             labels_text(&point.labels)
         ),
-    };
+    });
     let levels = series
         .environments
         .iter()
@@ -319,7 +320,7 @@ fn chart(series: &SeriesHistory, changes: &[&Change], links: &Links) -> String {
         title: key.name(),
         description,
         unit: unit_named(&key.unit),
-        points: series.points.iter().map(point).collect(),
+        points: points.collect(),
         levels: levels.collect(),
         changes: changes
             .iter()
@@ -393,12 +394,13 @@ fn offers(site: &Site, chosen: &[&str]) -> Result<Vec<Offer>, Problem> {
     let snapshot = site.snapshot()?;
     let mut runs: Vec<&IndexedRun> = snapshot.runs.values().collect();
     runs.sort_by(|one, other| (&other.at, &other.id).cmp(&(&one.at, &one.id)));
-    let is_chosen = |run: &IndexedRun| chosen.contains(&run.id.as_str());
-    let offered = runs
-        .into_iter()
-        .enumerate()
-        .filter(|(place, run)| *place < OFFERED || is_chosen(run));
-    let offer = |(_, run): (usize, &IndexedRun)| {
+    let mut offers = Vec::new();
+    for (place, run) in runs.into_iter().enumerate() {
+        let is_chosen = chosen.contains(&run.id.as_str());
+        if place >= OFFERED && !is_chosen {
+            continue;
+        }
+
         let name = run.source.file_name().unwrap_or_default().to_string_lossy();
         let text = format!(
             "{}  {}  {name}  {}",
@@ -406,13 +408,14 @@ fn offers(site: &Site, chosen: &[&str]) -> Result<Vec<Offer>, Problem> {
             short(&run.id),
             labels_text(&run.labels)
         );
-        Offer {
+
+        offers.push(Offer {
             id: run.id.clone(),
             text: text.trim_end().to_owned(),
-            is_chosen: is_chosen(run),
-        }
-    };
-    Ok(offered.map(offer).collect())
+            is_chosen,
+        });
+    }
+    Ok(offers)
 }
 
 #[derive(Template)]
@@ -441,9 +444,9 @@ pub(crate) fn compare(site: &Site, query: &Query, links: &Links) -> Result<Strin
     } else {
         None
     };
-    let join = |ids: &[&str], name: &str| ids.join(&format!("&{name}="));
+
     let is_complete = !a.is_empty() && !b.is_empty();
-    let report = is_complete.then(|| links.compare_report(&join(&a, "a"), &join(&b, "b")));
+    let report = is_complete.then(|| links.compare_report(&a.join("&a="), &b.join("&b=")));
     let frame = match found {
         Some(_) => Frame::of_api("Compare runs", links, "compare", query),
         None => Frame::new("Compare runs", links),

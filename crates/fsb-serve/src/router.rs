@@ -110,15 +110,11 @@ fn page(place: fn(String) -> Place) -> MethodRouter<Arc<Site>> {
             let place = place(id);
             let is_api = place.is_api();
             let depth = place.depth();
-            let work = move || {
-                answer(
-                    &site,
-                    &place,
-                    &Query::parse(query.as_deref().unwrap_or_default()),
-                    false,
-                )
-            };
-            let made = tokio::task::spawn_blocking(work).await;
+            let made = tokio::task::spawn_blocking(move || {
+                let query = Query::parse(query.as_deref().unwrap_or_default());
+                answer(&site, &place, &query, false)
+            });
+            let made = made.await;
             let made = made
                 .unwrap_or_else(|_| Err(Problem::Failed("The page could not be made.".to_owned())));
             match made {
@@ -222,15 +218,14 @@ impl Guard {
             return Some((StatusCode::MISDIRECTED_REQUEST, text));
         }
         // Browsers send it with requests that a page of another site makes.
-        let is_foreign = |origin: &HeaderValue| {
+        let is_foreign = headers.get_all(header::ORIGIN).iter().any(|origin| {
             let host = origin
                 .to_str()
                 .ok()
                 .and_then(|origin| origin.split_once("://"));
             !host.is_some_and(|(_, host)| accepts(host))
-        };
-        let is_elsewhere = changes && !is_of_own_page(host, headers);
-        if headers.get_all(header::ORIGIN).iter().any(is_foreign) || is_elsewhere {
+        });
+        if is_foreign || changes && !is_of_own_page(host, headers) {
             return Some((
                 StatusCode::FORBIDDEN,
                 "The request comes from the page of another site.",

@@ -183,13 +183,11 @@ fn is_identity(id: &str) -> bool {
 }
 
 fn check(rules: &Rules, index: &Index) -> Result<(), Problem> {
-    let is_known = |name: &&String| {
-        index
-            .environments
-            .values()
-            .any(|conditions| conditions.contains_key(*name))
-    };
-    match rules.across.iter().find(|name| !is_known(name)) {
+    let unknown = rules.across.iter().find(|name| {
+        let mut environments = index.environments.values();
+        !environments.any(|conditions| conditions.contains_key(*name))
+    });
+    match unknown {
         Some(name) => Err(Problem::Invalid(format!(
             "across: no run has the condition '{name}'"
         ))),

@@ -93,7 +93,7 @@ pub fn cache_warm_up(bins: &[ReadBin]) -> Result<CacheWarmUp, NoWarmUp> {
             ..*bin
         })
         .collect();
-    let constant = |at: f64| libm::exp(libm::log(LEAST) * (1.0 - at / GRID as f64));
+
     let squares = |at: f64| fit(&bins, constant(at)).map_or(f64::INFINITY, |fit| fit.squares);
     let grid = (0..=GRID).map(|at| at as f64);
     let best = grid
@@ -122,6 +122,10 @@ pub fn cache_warm_up(bins: &[ReadBin]) -> Result<CacheWarmUp, NoWarmUp> {
         warm: total / warm,
         bytes: total * constant(place),
     })
+}
+
+fn constant(at: f64) -> f64 {
+    libm::exp(libm::log(LEAST) * (1.0 - at / GRID as f64))
 }
 
 /// A fit for one time constant.
@@ -169,8 +173,8 @@ fn fit(bins: &[ReadBin], constant: f64) -> Option<Fit> {
 
 /// Returns the sum of squared deviations from the best constant rate.
 fn squares_of_constant(bins: &[ReadBin]) -> f64 {
-    let sum = |value: fn(&ReadBin) -> f64| bins.iter().map(value).sum::<f64>();
-    let each = sum(|bin| bin.bytes * bin.seconds) / sum(|bin| bin.bytes.powi(2));
+    let each = bins.iter().map(|bin| bin.bytes * bin.seconds).sum::<f64>()
+        / bins.iter().map(|bin| bin.bytes.powi(2)).sum::<f64>();
     bins.iter()
         .map(|bin| (bin.seconds - each * bin.bytes).powi(2))
         .sum()

@@ -295,21 +295,22 @@ fn described(
 }
 
 fn levels(logs: &[f64], changes: &[ChangePoint]) -> Vec<Level> {
-    let starts = std::iter::once(0).chain(changes.iter().map(|change| change.first));
-    let ends = changes
+    let (mut levels, mut first) = (Vec::new(), 0);
+    for end in changes
         .iter()
         .map(|change| change.first)
-        .chain(std::iter::once(logs.len()));
-    let level = |(first, end): (usize, usize)| Level {
-        first,
-        runs: end - first,
-        mean: exp(mean_and_sd(&logs[first..end]).0),
-    };
-    starts
-        .zip(ends)
-        .filter(|(first, end)| first < end)
-        .map(level)
-        .collect()
+        .chain([logs.len()])
+    {
+        if first < end {
+            levels.push(Level {
+                first,
+                runs: end - first,
+                mean: exp(mean_and_sd(&logs[first..end]).0),
+            });
+        }
+        first = end;
+    }
+    levels
 }
 
 impl RunVariation {
@@ -331,13 +332,11 @@ impl RunVariation {
 
     /// Pools estimates of several series.
     pub fn pooled(estimates: impl IntoIterator<Item = RunVariation>) -> Option<RunVariation> {
-        let add = |(squares, degrees): (f64, f64), one: RunVariation| {
-            (
-                squares + one.sd.powi(2) * one.degrees,
-                degrees + one.degrees,
-            )
-        };
-        let (squares, degrees) = estimates.into_iter().fold((0.0, 0.0), add);
+        let (mut squares, mut degrees) = (0.0, 0.0);
+        for one in estimates {
+            squares += one.sd.powi(2) * one.degrees;
+            degrees += one.degrees;
+        }
         (degrees > 0.0).then(|| RunVariation {
             sd: (squares / degrees).sqrt(),
             degrees,
@@ -387,22 +386,15 @@ impl RunVariation {
         let critical = t_quantile(1.0 - limit(before, after), degrees);
         // Below the smallest standard deviation neither the test nor the statement depends on the
         // estimate.
-        let assumed = |sd: f64| sd.max(smallest_sd);
+
         let needed: Vec<f64> = relative_sds(degrees)
-            .map(|tested| critical * width * assumed(self.sd * tested))
+            .map(|tested| critical * width * (self.sd * tested).max(smallest_sd))
             .collect();
         let stated: Vec<f64> = relative_sds(self.degrees)
-            .map(|found| assumed(self.sd * found) / assumed(self.sd))
+            .map(|found| (self.sd * found).max(smallest_sd) / self.sd.max(smallest_sd))
             .collect();
         let error = (self.sd * width).max(f64::MIN_POSITIVE);
-        let power = |step: f64| {
-            let both = stated
-                .iter()
-                .flat_map(|stated| needed.iter().map(move |needed| (step * stated, needed)));
-            both.map(|(step, needed)| normal_below((step - needed) / error))
-                .sum::<f64>()
-                / (stated.len() * needed.len()) as f64
-        };
+
         let smallest = stated
             .iter()
             .copied()
@@ -412,7 +404,13 @@ impl RunVariation {
         let (mut low, mut high) = (0.0, largest / smallest);
         for _ in 0..50 {
             let middle = f64::midpoint(low, high);
-            if power(middle) < POWER {
+            let mut power = 0.0;
+            for stated in &stated {
+                for needed in &needed {
+                    power += normal_below((middle * stated - needed) / error);
+                }
+            }
+            if power / ((stated.len() * needed.len()) as f64) < POWER {
                 low = middle
             } else {
                 high = middle
@@ -433,10 +431,7 @@ impl RunVariation {
         let logs = logarithms(&[before, after])?;
         let difference = logs[1] - logs[0];
         let half = t_quantile(LEVEL, self.degrees) * self.sd * std::f64::consts::SQRT_2;
-        let interval = Interval {
-            lo: difference - half,
-            hi: difference + half,
-        };
+        let interval = Interval::around(difference, half);
         let verdict = Verdict::from_interval(interval, theta, better);
         Ok((
             exp(difference),

@@ -13,7 +13,7 @@ use crate::description::{mean_and_sd, t_quantile, t_two_sided};
 use crate::prior::{Known, Line, Prior};
 use crate::sample::{AnalysisError, BlockValue, Method, Sample, by_block, logarithm};
 use crate::sequential::Analysis;
-use crate::terms::{Between, Power, Terms, Unjudged, satterthwaite};
+use crate::terms::{Power, Terms, Unjudged, satterthwaite};
 use crate::verdict::{Interval, Verdict, exp};
 use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, LEVEL};
 
@@ -137,17 +137,18 @@ impl Residuals {
         covariance: &dyn Fn(usize, usize) -> f64,
     ) -> Residuals {
         let n = by_block.len();
-        let neighbours: Vec<bool> = by_block
-            .windows(2)
-            .map(|pair| pair[1].0 == pair[0].0 + 1)
+        let places: Vec<usize> = (1..n)
+            .filter(|place| by_block[*place].0 == by_block[place - 1].0 + 1)
             .collect();
-        let places = || (1..n).filter(|place| neighbours[place - 1]);
-        let by_fit = places().map(|place| covariance(place - 1, place)).sum();
+        let by_fit = places
+            .iter()
+            .map(|place| covariance(place - 1, *place))
+            .sum();
         if n > MOST_EXACT {
             return Residuals {
                 by_block,
                 by_fit,
-                slope: places().count() as f64,
+                slope: places.len() as f64,
                 within,
             };
         }
@@ -156,10 +157,12 @@ impl Residuals {
         let h: Vec<Vec<f64>> = (0..n)
             .map(|row| (0..n).map(|column| covariance(row, column)).collect())
             .collect();
-        let products: f64 = places()
-            .flat_map(|row| places().map(move |column| (row, column)))
-            .map(|(r, c)| h[r][c - 1] * h[c][r - 1] + h[r][c] * h[c - 1][r - 1])
-            .sum();
+        let mut products = 0.0;
+        for &r in &places {
+            for &c in &places {
+                products += h[r][c - 1] * h[c][r - 1] + h[r][c] * h[c - 1][r - 1];
+            }
+        }
         let trace: f64 = (0..n).map(|place| h[place][place]).sum();
         let slope = if trace > 0.0 {
             products - 2.0 * by_fit * by_fit / trace
@@ -224,15 +227,14 @@ impl Difference {
             baseline.iter().map(|value| (value.block, value)).collect();
         let candidate: BTreeMap<u32, &BlockValue> =
             candidate.iter().map(|value| (value.block, value)).collect();
-        let common = || {
-            candidate
-                .iter()
-                .filter_map(|(block, c)| Some((*block, *baseline.get(block)?, *c)))
-        };
-        let differences: Vec<(u32, f64)> = common()
-            .map(|(block, b, c)| Ok((block, logarithm(c.value)? - logarithm(b.value)?)))
-            .collect::<Result<_, AnalysisError>>()?;
-        let within: Option<f64> = common().map(|(_, b, c)| Some(b.within? + c.within?)).sum();
+        let (mut differences, mut within) = (Vec::new(), Some(0.0));
+        for (block, c) in candidate {
+            let Some(b) = baseline.get(&block) else {
+                continue;
+            };
+            differences.push((block, logarithm(c.value)? - logarithm(b.value)?));
+            within = within.and_then(|sum| Some(sum + (b.within? + c.within?)));
+        }
         let within = within.map(|sum| sum / differences.len() as f64);
         Ok(Difference::of_differences(&differences, within))
     }
@@ -262,9 +264,9 @@ impl Difference {
             .map(|(block, d)| (*block, d - mean))
             .collect();
         // Each residual has the mean taken out, which all blocks share.
-        let covariance =
-            |row: usize, column: usize| f64::from(u8::from(row == column)) - 1.0 / n as f64;
-        let residuals = Residuals::new(by_block, within, &covariance);
+        let residuals = Residuals::new(by_block, within, &|row, column| {
+            f64::from(u8::from(row == column)) - 1.0 / n as f64
+        });
         let fitted =
             Difference::fitted(mean, sd / (n as f64).sqrt(), sd * sd, degrees, n, residuals);
         Some(Difference {
@@ -332,15 +334,12 @@ impl Difference {
     /// Probability of a difference at least as far from 0, either way, if the true one is the
     /// nearest within ±`theta`, a logarithm.
     pub(crate) fn p_value_beyond(&self, theta: f64) -> Option<f64> {
-        let beyond = |distance: f64| match () {
-            () if distance <= 0.0 => 1.0 - 0.5 * t_two_sided(distance / self.error, self.degrees),
-            () => 0.5 * t_two_sided(distance / self.error, self.degrees),
-        };
-        match () {
-            () if !self.has_interval() => None,
-            () if self.mean.abs() <= theta => Some(1.0),
-            () => Some(beyond(self.mean.abs() - theta) + beyond(self.mean.abs() + theta)),
+        if !self.has_interval() || self.mean.abs() <= theta {
+            return self.has_interval().then_some(1.0);
         }
+        let [below, above] = [self.mean.abs() - theta, self.mean.abs() + theta]
+            .map(|distance| 0.5 * t_two_sided(distance / self.error, self.degrees));
+        Some(below + above)
     }
 
     /// Returns the difference with its variance moderated by `prior`, and with its standard error
@@ -403,10 +402,8 @@ impl Difference {
     /// Returns the interval on the scale of logarithms.
     pub(crate) fn interval(&self, level: f64) -> Option<Interval> {
         let half = t_quantile(level, self.degrees) * self.error;
-        self.has_interval().then_some(Interval {
-            lo: self.mean - half,
-            hi: self.mean + half,
-        })
+        self.has_interval()
+            .then_some(Interval::around(self.mean, half))
     }
 
     /// Judged by the interval of `level`, which all analyses hold together.
@@ -578,8 +575,9 @@ impl RunContrast {
 
     /// Of mean logarithms, one for each run.
     pub fn of_logarithms(baseline: &[f64], candidate: &[f64]) -> RunContrast {
-        let side = |logs: &[f64]| RunMeans::from_logs((0..).zip(logs.iter().copied()));
-        RunContrast::Independent(side(baseline), side(candidate))
+        let [baseline, candidate] =
+            [baseline, candidate].map(|logs| RunMeans::from_logs((0..).zip(logs.iter().copied())));
+        RunContrast::Independent(baseline, candidate)
     }
 
     /// Of mean differences of logarithms, one for each run.
@@ -626,93 +624,48 @@ impl RunContrast {
             .apart
             .filter(|_| matches!(self, RunContrast::Independent(..)));
         // The variance of one run on each side, the runs, and the degrees of freedom.
-        let of_run = |side: &RunMeans| match terms.between_runs.filter(|_| few) {
-            Some(_) => (
-                side.within,
-                side.runs() as f64,
-                side.within_degrees.max(1.0),
-            ),
-            None => {
-                let own = (side.moments().1, side.degrees());
-                let (variance, degrees) = terms.prior.map_or(own, |prior| prior.posterior(own));
-                (variance, side.runs() as f64, degrees)
+        let mut sides: Vec<(f64, f64, f64)> = Vec::new();
+        for side in self.sides() {
+            let mut own = (side.moments().1, side.degrees());
+            if few && terms.between_runs.is_some() {
+                own = (side.within, side.within_degrees.max(1.0));
+            } else if let Some(prior) = terms.prior {
+                own = prior.posterior(own);
             }
-        };
-        let sides: Vec<(f64, f64, f64)> = self.sides().map(of_run).collect();
-        let (unjudged, stated) = match (few, apart) {
-            (true, _) if terms.between_runs.is_none() => (
-                Some(if most == 1 {
-                    Unjudged::OneRun
-                } else {
-                    Unjudged::FewRuns
-                }),
+            sides.push((own.0, side.runs() as f64, own.1));
+        }
+        let (unjudged, stated) = match (few, apart, terms.between_runs, terms.between_sessions) {
+            (true, _, None, _) if most == 1 => (Some(Unjudged::OneRun), None),
+            (true, _, None, _) => (Some(Unjudged::FewRuns), None),
+            (true, None, Some(between), _) => (
                 None,
+                Some((between, sides.iter().map(|side| side.1).collect())),
             ),
-            (true, None) => (
-                None,
-                terms
-                    .between_runs
-                    .map(|between| (between, sides.iter().map(|side| side.1).collect())),
-            ),
-            (true, Some(_)) if terms.between_sessions.is_none() => {
-                (Some(Unjudged::NoSharedSession), None)
-            }
-            (true, Some(sessions)) => (
-                None,
-                terms
-                    .between_sessions
-                    .map(|between| (between, weights(&sessions))),
-            ),
-            (false, None) => (None, None),
-            (false, Some(_)) if terms.between_sessions.is_none() => {
-                (Some(Unjudged::NoSharedSession), None)
-            }
-            (false, Some(sessions)) => (
-                None,
-                terms
-                    .between_sessions
-                    .map(|between| (between, weights(&sessions))),
-            ),
+            (false, None, ..) => (None, None),
+            (_, Some(_), _, None) => (Some(Unjudged::NoSharedSession), None),
+            (_, Some(sessions), _, Some(between)) => (None, Some((between, weights(&sessions)))),
         };
         let mut parts: Vec<(f64, f64)> = sides
             .iter()
             .map(|(variance, runs, degrees)| (variance / runs, *degrees))
             .collect();
-        // Runs that scatter by more than what is stated are not as alike as stated.
-        let excess = |side: &RunMeans| {
-            if few && side.runs() > 1 {
-                side.moments().1 - side.within
-            } else {
-                0.0
+        let mut fixed = 0.0;
+        if let Some((between, runs)) = &stated {
+            let runs: &Vec<f64> = runs;
+            for (side, runs) in self.sides().zip(runs) {
+                // Runs that scatter by more than what is stated are not as alike as stated.
+                let excess = match few && side.runs() > 1 {
+                    true => side.moments().1 - side.within,
+                    false => 0.0,
+                };
+                fixed += excess.max(between.sd * between.sd) / runs;
             }
-        };
-        let fixed = stated
-            .as_ref()
-            .map_or(0.0, |(between, runs): &(Between, Vec<f64>)| {
-                let sides = self
-                    .sides()
-                    .map(|side| excess(side).max(between.sd * between.sd));
-                sides
-                    .zip(runs)
-                    .map(|(variance, runs)| variance / runs)
-                    .sum()
-            });
-        parts.extend(
-            stated
-                .as_ref()
-                .map(|(between, _)| (fixed, between.degrees())),
-        );
+            parts.push((fixed, between.degrees()));
+        }
         // A single run shows no variation; only a prior or a stated component tells one.
         let is_known = least > 1 || terms.prior.is_some() || stated.is_some();
-        let power = is_known
-            .then(|| {
-                Power::from_sides(
-                    &sides,
-                    stated.as_ref().map(|(between, _)| (between, fixed, few)),
-                    terms,
-                )
-            })
-            .flatten();
+        let stated = stated.as_ref().map(|(between, _)| (between, fixed, few));
+        let power = Power::from_sides(&sides, stated, terms).filter(|_| is_known);
         let (error, degrees) = satterthwaite(&parts);
         Difference::of_runs(mean, (error, degrees), least, method, unjudged, power)
     }
@@ -759,15 +712,11 @@ pub fn welch(
     better: Better,
     theta: f64,
 ) -> Result<Option<Comparison>, AnalysisError> {
-    let runs = |values: &[f64]| {
-        Sample::of_runs(
-            (0..)
-                .zip(values)
-                .map(|(run, v)| BlockValue::new(run, *v))
-                .collect(),
-        )
-    };
-    let contrast = RunContrast::between(&runs(baseline), &runs(candidate))?;
+    let [baseline, candidate] = [baseline, candidate].map(|values| {
+        let values = (0..).zip(values).map(|(run, v)| BlockValue::new(run, *v));
+        Sample::of_runs(values.collect())
+    });
+    let contrast = RunContrast::between(&baseline, &candidate)?;
     Ok(contrast.map(|contrast| {
         contrast
             .difference(&Terms::default())

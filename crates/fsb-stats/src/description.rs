@@ -114,19 +114,12 @@ pub fn ratio_of_means(before: &[f64], after: &[f64]) -> Option<(f64, Interval)> 
         .checked_sub(2)
         .filter(|freedom| *freedom > 0)? as f64;
     let ((first, first_sd), (second, second_sd)) = (mean_and_sd(before), mean_and_sd(after));
-    let squares = |sd: f64, n: usize| sd.powi(2) * (n - 1) as f64;
-    let variance = (squares(first_sd, before.len()) + squares(second_sd, after.len())) / freedom;
+    let squares = first_sd.powi(2) * (before.len() - 1) as f64;
+    let variance = (squares + second_sd.powi(2) * (after.len() - 1) as f64) / freedom;
     let error = (variance * (1.0 / before.len() as f64 + 1.0 / after.len() as f64)).sqrt();
     let half = t_quantile(LEVEL, freedom) * error;
     let difference = second - first;
-    Some((
-        exp(difference),
-        Interval {
-            lo: difference - half,
-            hi: difference + half,
-        }
-        .exp(),
-    ))
+    Some((exp(difference), Interval::around(difference, half).exp()))
 }
 
 fn sorted(samples: &[f64]) -> Result<Vec<f64>, AnalysisError> {

@@ -70,11 +70,7 @@ impl Estimate {
         let interval = (n >= 2).then(|| {
             let half = t_quantile(LEVEL, (n - 1) as f64) * spread / (n as f64).sqrt();
             // Clamped because exp(ln x) may miss x by an ulp and the interval may be a point.
-            let Interval { lo, hi } = Interval {
-                lo: center - half,
-                hi: center + half,
-            }
-            .exp();
+            let Interval { lo, hi } = Interval::around(center, half).exp();
             Interval {
                 lo: lo.min(exp(center)),
                 hi: hi.max(exp(center)),
@@ -122,9 +118,10 @@ impl Estimate {
 fn outliers(values: &[f64]) -> Result<Vec<usize>, AnalysisError> {
     let (q1, q3) = (quantile(values, 0.25)?, quantile(values, 0.75)?);
     let reach = 1.5 * (q3 - q1);
-    let beyond = |value: f64| value < q1 - reach || value > q3 + reach;
+    let (low, high) = (q1 - reach, q3 + reach);
     Ok((0..values.len())
-        .filter(|index| values.len() >= FEWEST_JUDGED && beyond(values[*index]))
+        .filter(|index| values[*index] < low || values[*index] > high)
+        .filter(|_| values.len() >= FEWEST_JUDGED)
         .collect())
 }
 

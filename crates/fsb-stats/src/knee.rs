@@ -8,11 +8,11 @@
 //! replicates.
 
 use rand_pcg::Pcg64;
-use rand_pcg::rand_core::{Rng, SeedableRng};
+use rand_pcg::rand_core::SeedableRng;
 use serde::Serialize;
 
 use crate::description::{mean_and_sd, t_quantile};
-use crate::sample::logarithms;
+use crate::sample::{logarithms, resampled};
 use crate::{AnalysisError, FEWEST_JUDGED, LEVEL};
 
 /// The number of resamples of the bootstrap.
@@ -48,13 +48,9 @@ pub fn knee(blocks: &[Vec<f64>], theta: f64) -> Result<Option<Knee>, AnalysisErr
         .map(|block| logarithms(block))
         .collect::<Result<_, _>>()?;
     let mut random = Pcg64::seed_from_u64(SEED);
-    let mut resampled = || {
-        let drawn: Vec<&Vec<f64>> = (0..logs.len())
-            .map(|_| &logs[(random.next_u64() % logs.len() as u64) as usize])
-            .collect();
-        of_means(&drawn, theta)
-    };
-    let mut found: Vec<usize> = (0..RESAMPLES).map(|_| resampled()).collect();
+    let mut found: Vec<usize> = (0..RESAMPLES)
+        .map(|_| of_means(&resampled(&logs, &mut random), theta))
+        .collect();
     found.sort_unstable();
     let tail = RESAMPLES / 40;
     let level = (0..levels)
@@ -92,18 +88,18 @@ fn of_means(blocks: &[&Vec<f64>], theta: f64) -> usize {
         })
         .collect();
     let matters = libm::log1p(theta);
-    let still_gains = |level: usize| {
-        means[level + 1..]
-            .iter()
-            .any(|later| later - means[level] > matters)
-    };
     (0..means.len())
-        .find(|level| !still_gains(*level))
+        .find(|level| {
+            let mut later = means[level + 1..].iter();
+            !later.any(|later| later - means[*level] > matters)
+        })
         .unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
+    use rand_pcg::rand_core::Rng;
+
     use super::*;
 
     /// Blocks of a curve with a scatter of so much.

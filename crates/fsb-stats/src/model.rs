@@ -176,10 +176,10 @@ impl Model {
             return None;
         }
         let n = differences.len();
-        let left = |target: usize, fitted: f64| {
+        let left = [(baseline, fitted[0]), (candidate, fitted[1])].map(|(target, fitted)| {
             n as f64 - 2.0 * fitted + spread.trace_of_product(&self.shares[target])
-        };
-        let degrees = left(baseline, fitted[0]).min(left(candidate, fitted[1]));
+        });
+        let degrees = left[0].min(left[1]);
         let mut contrast = vec![0.0; columns];
         (contrast[baseline], contrast[candidate]) = (-1.0, 1.0);
         let weights = self.inverse.times(&contrast);
@@ -187,16 +187,16 @@ impl Model {
             let mean = differences.iter().sum::<f64>() / n as f64;
             return Some(Difference::without_interval(mean, n));
         }
-        let exact = |value: f64| {
-            if value.abs() <= ROUNDING * largest.max(1.0) {
-                0.0
-            } else {
-                value
-            }
-        };
-        residuals
+        let mut mean = dot(&contrast, &self.effects);
+        for value in residuals
             .iter_mut()
-            .for_each(|(_, residual)| *residual = exact(*residual));
+            .map(|(_, residual)| residual)
+            .chain([&mut mean])
+        {
+            if value.abs() <= ROUNDING * largest.max(1.0) {
+                *value = 0.0;
+            }
+        }
         let squares: f64 = residuals.iter().map(|(_, residual)| residual.powi(2)).sum();
         let variance = squares / degrees;
         let shares: Vec<f64> = self
@@ -214,17 +214,12 @@ impl Model {
                 .sum::<f64>())
         .sqrt();
         // If all targets vary alike with σ², residuals have the covariance (2δ − g'x) σ².
-        let covariance = |row: usize, column: usize| {
+        let within = within.map(|sum| sum / n as f64);
+        let residuals = Residuals::new(residuals, within, &|row, column| {
             f64::from(u8::from(row == column)) - dot(&weighted[row], &designs[column]) / 2.0
-        };
-        let residuals = Residuals::new(residuals, within.map(|sum| sum / n as f64), &covariance);
+        });
         Some(Difference::fitted(
-            exact(dot(&contrast, &self.effects)),
-            error,
-            variance,
-            degrees,
-            n,
-            residuals,
+            mean, error, variance, degrees, n, residuals,
         ))
     }
 
@@ -310,17 +305,12 @@ impl Matrix {
             }
             a[k * n + k] = 1.0 / pivot;
         }
-        let cell = |place: usize| {
-            if swept[place / n] && swept[place % n] {
-                a[place]
-            } else {
-                0.0
+        for (place, cell) in a.iter_mut().enumerate() {
+            if !swept[place / n] || !swept[place % n] {
+                *cell = 0.0;
             }
-        };
-        Matrix {
-            size: n,
-            cells: (0..n * n).map(cell).collect(),
         }
+        Matrix { size: n, cells: a }
     }
 }
 

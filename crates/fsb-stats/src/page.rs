@@ -67,16 +67,15 @@ fn moderate(rankings: &mut [&mut Ranking]) -> Option<Correlation> {
         .collect();
     let whole: BTreeSet<(usize, Option<u32>)> = keys.iter().map(|(run, _)| (*run, None)).collect();
     for (run, ended) in keys.into_iter().chain(whole) {
-        let of_row = |ranking: &&mut Ranking| -> Vec<Fit> {
-            let fits = ended.map_or_else(
-                || ranking.fits().to_vec(),
-                |block| ranking.fits_up_to(block),
-            );
-            fits.into_iter()
-                .filter(|fit| fit.run == Some(run) && fit.difference.is_judged())
-                .collect()
-        };
-        let rows: Vec<Vec<Fit>> = rankings.iter().map(of_row).collect();
+        let mut rows = Vec::with_capacity(rankings.len());
+        for ranking in rankings.iter() {
+            let mut fits = match ended {
+                Some(block) => ranking.fits_up_to(block),
+                None => ranking.fits().to_vec(),
+            };
+            fits.retain(|fit| fit.run == Some(run) && fit.difference.is_judged());
+            rows.push(fits);
+        }
         contexts.insert((run, ended), Context::from_fits(&rows));
     }
     for ranking in rankings.iter_mut() {
@@ -95,25 +94,16 @@ fn moderate(rankings: &mut [&mut Ranking]) -> Option<Correlation> {
 
 /// Adjusts the p-values of all judged pairs over the page.
 pub(crate) fn confirm(mut rankings: Vec<&mut Ranking>) {
-    let places = |p: fn(&Pair) -> Option<f64>| {
-        let of_row = |(row, ranking): (usize, &&mut Ranking)| -> Vec<((usize, usize), f64)> {
-            let judged = ranking
-                .pairs
-                .iter()
-                .enumerate()
-                .filter(|(_, pair)| pair.adjusted_p.is_some());
-            judged
-                .filter_map(|(place, pair)| Some(((row, place), p(pair)?)))
-                .collect()
-        };
-        let all: Vec<((usize, usize), f64)> =
-            rankings.iter().enumerate().flat_map(of_row).collect();
-        holm(all)
-    };
-    let (equal, within_theta) = (
-        places(|pair| pair.comparison.p_value),
-        places(|pair| pair.p_theta),
-    );
+    let (mut equal, mut within_theta) = (Vec::new(), Vec::new());
+    for (row, ranking) in rankings.iter().enumerate() {
+        for (place, pair) in ranking.pairs.iter().enumerate() {
+            if pair.adjusted_p.is_some() {
+                equal.extend(pair.comparison.p_value.map(|p| ((row, place), p)));
+                within_theta.extend(pair.p_theta.map(|p| ((row, place), p)));
+            }
+        }
+    }
+    let (equal, within_theta) = (holm(equal), holm(within_theta));
     for ((row, place), p) in equal {
         rankings[row].pairs[place].page_p = Some(p);
     }
@@ -123,11 +113,12 @@ pub(crate) fn confirm(mut rankings: Vec<&mut Ranking>) {
     for ranking in &mut rankings {
         for place in 0..ranking.pairs.len() {
             let pair = &ranking.pairs[place];
-            let is_small = |p: Option<f64>| p.is_some_and(|p| p <= alpha(pair));
+
             if pair.page_p.is_some() {
                 let verdict = ranking.verdict_of_interval(pair);
-                ranking.pairs[place].comparison.verdict =
-                    verdict.confirmed(is_small(pair.page_p_theta), is_small(pair.page_p));
+                let [matters, differs] =
+                    [pair.page_p_theta, pair.page_p].map(|p| p.is_some_and(|p| p <= alpha(pair)));
+                ranking.pairs[place].comparison.verdict = verdict.confirmed(matters, differs);
             }
         }
         if !ranking.pairs.is_empty() {
@@ -163,28 +154,23 @@ struct Context {
 impl Context {
     /// Returns the estimates from the judged pairs of each case.
     fn from_fits(rows: &[Vec<Fit>]) -> Context {
-        let fits = || rows.iter().flatten();
-        let residuals: Vec<BTreeMap<(usize, u32), f64>> = fits()
-            .map(|fit| {
-                fit.difference
-                    .residuals
-                    .by_block
-                    .iter()
-                    .map(|(block, left)| ((0, *block), *left))
-                    .collect()
+        let differences: Vec<&Difference> =
+            rows.iter().flatten().map(|fit| &fit.difference).collect();
+        let residuals: Vec<BTreeMap<(usize, u32), f64>> = differences
+            .iter()
+            .map(|difference| {
+                let by_block = difference.residuals.by_block.iter();
+                by_block.map(|(block, left)| ((0, *block), *left)).collect()
             })
             .collect();
         let share = effective_cases(&residuals) / residuals.len().max(1) as f64;
-        let line = |follows: bool| {
-            let known = fits()
-                .map(|fit| fit.difference.known())
-                .filter(|known| known.within.is_some() == follows);
-            Line::fit(&known.collect::<Vec<Known>>(), share)
-        };
-        let differences: Vec<&Difference> = fits().map(|fit| &fit.difference).collect();
+        let (by_within, alone): (Vec<Known>, Vec<Known>) = differences
+            .iter()
+            .map(|difference| difference.known())
+            .partition(|known| known.within.is_some());
         Context {
-            by_within: line(true),
-            alone: line(false),
+            by_within: Line::fit(&by_within, share),
+            alone: Line::fit(&alone, share),
             correlation: correlation(&differences, share),
         }
     }
@@ -336,11 +322,11 @@ pub fn overall(
     }
     let Some(last) = last else { return Ok(None) };
     let squares: f64 = blocks.values().map(|(sum, _)| sum * sum).sum();
-    let variances = || blocks.values().map(|(_, variance)| *variance);
-    let (variance, fourth) = (
-        variances().sum::<f64>(),
-        variances().map(|variance| variance * variance).sum::<f64>(),
-    );
+    let variance: f64 = blocks.values().map(|(_, variance)| variance).sum();
+    let fourth: f64 = blocks
+        .values()
+        .map(|(_, variance)| variance * variance)
+        .sum();
     let alike = if fourth > 0.0 {
         variance * variance / fourth
     } else {

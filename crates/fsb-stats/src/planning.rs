@@ -6,7 +6,7 @@ use fsb_model::plan::BLOCK_LIMIT;
 use crate::comparison::Difference;
 use crate::description::{describe, mean_and_sd, t_quantile};
 use crate::page::is_borne_out;
-use crate::ranking::{Pair, Ranking};
+use crate::ranking::Ranking;
 use crate::sample::{AnalysisError, Sample, by_block};
 use crate::sequential::Analysis;
 use crate::verdict::Verdict;
@@ -47,16 +47,16 @@ impl Ranking {
             .filter(|sample| !sample.values.is_empty())
             .count();
         let pairs = &self.pairs;
-        let settled = |pair: &Pair| match pair.comparison.verdict {
-            Verdict::Equivalent => true,
-            Verdict::NotJudged => false,
-            _ => {
-                self.verdict_of_interval(pair).is_sure()
-                    && is_borne_out(pair, pairs_on_page.max(pairs.len()))
-            }
-        };
         let complete = present > 1 && pairs.len() == present * (present - 1) / 2;
-        let decided = complete && pairs.iter().all(settled);
+        let decided = complete
+            && pairs.iter().all(|pair| match pair.comparison.verdict {
+                Verdict::Equivalent => true,
+                Verdict::NotJudged => false,
+                _ => {
+                    self.verdict_of_interval(pair).is_sure()
+                        && is_borne_out(pair, pairs_on_page.max(pairs.len()))
+                }
+            });
         let reference = samples
             .iter()
             .position(|sample| !sample.values.is_empty())
@@ -144,15 +144,17 @@ fn fewest(enough: impl Fn(usize) -> bool) -> Option<u32> {
 /// K. P. White, Simulation 69, 1997). A constant series has none.
 pub fn warm_up_length(values: &[f64]) -> Result<usize, AnalysisError> {
     describe(values)?;
-    let error = |removed: usize| {
+    let (mut least, mut best) = (f64::INFINITY, 0);
+    for removed in 0..=values.len() / 2 {
         let rest = &values[removed..];
         let squares = mean_and_sd(rest).1.powi(2) * (rest.len() - 1) as f64;
-        squares.sqrt() / rest.len() as f64
-    };
-    // Of equally good lengths the shortest: `min_by` keeps the first.
-    Ok((0..=values.len() / 2)
-        .min_by(|a, b| error(*a).total_cmp(&error(*b)))
-        .unwrap_or(0))
+        let error = squares.sqrt() / rest.len() as f64;
+        // Of equally good lengths the shortest.
+        if error < least {
+            (least, best) = (error, removed);
+        }
+    }
+    Ok(best)
 }
 
 #[cfg(test)]

@@ -60,11 +60,11 @@ impl Prior {
         if median <= 0.0 {
             return None;
         }
-        let lifted = |variance: f64| variance.max(SMALLEST_SHARE * median);
+        let least = SMALLEST_SHARE * median;
         let n = variances.len() as f64;
         let logs: Vec<f64> = variances
             .iter()
-            .map(|(s2, d)| libm::log(lifted(*s2)) - digamma(d / 2.0) + libm::log(d / 2.0))
+            .map(|(s2, d)| libm::log(s2.max(least)) - digamma(d / 2.0) + libm::log(d / 2.0))
             .collect();
         let mean = logs.iter().sum::<f64>() / n;
         let spread = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0);
@@ -75,7 +75,7 @@ impl Prior {
                 .sum::<f64>()
                 / n;
         if excess <= 0.0 {
-            let variance = variances.iter().map(|(s2, _)| lifted(*s2)).sum::<f64>() / n;
+            let variance = variances.iter().map(|(s2, _)| s2.max(least)).sum::<f64>() / n;
             return Some(Prior {
                 degrees: f64::INFINITY,
                 variance,
@@ -136,22 +136,21 @@ impl Line {
         if median <= 0.0 {
             return None;
         }
-        let log = |known: &Known| {
+        let mut points = Vec::with_capacity(known.len());
+        for known in known {
             let half = known.degrees / 2.0;
-            libm::log(known.variance.max(SMALLEST_SHARE * median)) - digamma(half) + libm::log(half)
-        };
+            let log = libm::log(known.variance.max(SMALLEST_SHARE * median));
+            let place = libm::log(known.within.unwrap_or(1.0).max(f64::MIN_POSITIVE));
+            points.push((place, log - digamma(half) + libm::log(half)));
+        }
         let n = known.len() as f64;
-        let mean = known.iter().map(log).sum::<f64>() / n;
-        let place = |known: &Known| libm::log(known.within.unwrap_or(1.0).max(f64::MIN_POSITIVE));
-        let center = known.iter().map(place).sum::<f64>() / n;
-        let squares = known
-            .iter()
-            .map(|known| (place(known) - center).powi(2))
-            .sum::<f64>();
-        let products = known
-            .iter()
-            .map(|known| (place(known) - center) * (log(known) - mean))
-            .sum::<f64>();
+        let mean = points.iter().map(|(_, log)| log).sum::<f64>() / n;
+        let center = points.iter().map(|(place, _)| place).sum::<f64>() / n;
+        let (mut squares, mut products) = (0.0, 0.0);
+        for (place, log) in &points {
+            squares += (place - center).powi(2);
+            products += (place - center) * (log - mean);
+        }
         // More scatter within blocks never means less between them.
         let slope = if squares > 0.0 {
             f64::max(products / squares, 0.0)
@@ -160,9 +159,9 @@ impl Line {
         };
         // Variances that share a target scatter less than independent ones around what is fitted to
         // them.
-        let spread = known
+        let spread = points
             .iter()
-            .map(|known| (log(known) - mean - slope * (place(known) - center)).powi(2))
+            .map(|(place, log)| (log - mean - slope * (place - center)).powi(2))
             .sum::<f64>()
             / (n * (1.0 - effects / independent));
         // As if the spread were a standard error larger: of few cases it is known badly, and
@@ -222,12 +221,15 @@ pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {
             let mut sides: Vec<usize> = common.iter().map(|(side, ..)| *side).collect();
             sides.dedup();
             let degrees = common.len() as f64 - sides.len() as f64;
-            let product =
-                |f: fn(f64, f64) -> f64| common.iter().map(|(_, a, b)| f(*a, *b)).sum::<f64>();
-            let squares = product(|a, _| a * a) * product(|_, b| b * b);
-            if degrees > 1.5 && squares > 0.0 {
+            let (mut aa, mut ab, mut bb) = (0.0, 0.0, 0.0);
+            for (_, a, b) in &common {
+                aa += a * a;
+                ab += a * b;
+                bb += b * b;
+            }
+            if degrees > 1.5 && aa * bb > 0.0 {
                 let chance = 1.0 / degrees;
-                sum += (product(|a, b| a * b).powi(2) / squares - chance) / (1.0 - chance);
+                sum += (f64::powi(ab, 2) / (aa * bb) - chance) / (1.0 - chance);
                 pairs += 1.0;
             }
         }

@@ -179,44 +179,35 @@ impl Fit {
     /// Returns the mean of some candidates minus the mean of others, with the standard error, or
     /// `None` if one was in no round.
     fn contrast(&self, with: &[usize], without: &[usize]) -> Option<(f64, f64)> {
-        let weighted = |all: &[usize], sign: f64| -> Option<Vec<(usize, f64)>> {
-            let weight = sign / all.len().max(1) as f64;
-            let raced = all.iter().filter(|candidate| **candidate != 0);
-            raced
-                .map(|candidate| Some((self.place[*candidate]?, weight)))
-                .collect()
-        };
-        let weights = [weighted(with, 1.0)?, weighted(without, -1.0)?].concat();
-        let estimate = weights
-            .iter()
-            .map(|(at, weight)| self.effects[*at] * weight)
-            .sum();
-        let pairs = weights
-            .iter()
-            .flat_map(|a| weights.iter().map(move |b| (a, b)));
-        let v: f64 = pairs
-            .map(|((a, x), (b, y))| x * y * self.covariance.get(*a, *b))
-            .sum();
+        let (estimate, v) = self.mean_difference(with, without)?;
         Some((estimate, (v.max(0.0) * self.variance).sqrt()))
+    }
+
+    /// Returns the difference of two means of effects, and its variance as a share of that of one
+    /// value. Returns `None` if a candidate has no effect.
+    fn mean_difference(&self, with: &[usize], without: &[usize]) -> Option<(f64, f64)> {
+        let mut weights = Vec::new();
+        for (all, sign) in [(with, 1.0), (without, -1.0)] {
+            for candidate in all.iter().filter(|candidate| **candidate != 0) {
+                weights.push((self.place[*candidate]?, sign / all.len() as f64));
+            }
+        }
+        let (mut estimate, mut v) = (0.0, 0.0);
+        for (a, x) in &weights {
+            estimate += self.effects[*a] * x;
+            for (b, y) in &weights {
+                v += x * y * self.covariance.get(*a, *b);
+            }
+        }
+        Some((estimate, v))
     }
 
     /// Returns the difference of `a` and `b`, or `None` if one was in no round.
     fn difference(&self, a: usize, b: usize) -> Option<Difference> {
-        let place = |candidate: usize| {
-            if candidate == 0 {
-                Some(None)
-            } else {
-                self.place[candidate].map(Some)
-            }
-        };
-        let (at, bt) = (place(a)?, place(b)?);
-        let effect = |at: Option<usize>| at.map_or(0.0, |at| self.effects[at]);
-        let shared = |a: Option<usize>, b: Option<usize>| {
-            a.zip(b).map_or(0.0, |(a, b)| self.covariance.get(a, b))
-        };
+        let (estimate, v) = self.mean_difference(&[a], &[b])?;
         Some(Difference {
-            estimate: effect(at) - effect(bt),
-            v: shared(at, at) + shared(bt, bt) - 2.0 * shared(at, bt),
+            estimate,
+            v,
             scale: ((self.own[a] + self.own[b]) / 2.0)
                 .max(self.variance)
                 .sqrt(),
@@ -269,32 +260,31 @@ impl Layout<'_> {
     /// Returns the rows of a round and their values, minus the means of the round.
     fn centred(&self, race_round: &[Entry]) -> Vec<(Vec<(usize, f64)>, f64)> {
         let many = race_round.len().max(1) as f64;
-        let columns = |entry: &Entry| {
-            let slice = entry
-                .slice
-                .and_then(|slice| self.slices.get(&slice).copied());
-            self.place[entry.candidate].into_iter().chain(slice)
-        };
         let mut mean: Vec<(usize, f64)> = Vec::new();
-        for column in race_round.iter().flat_map(columns) {
+        for column in race_round.iter().flat_map(|entry| self.columns(entry)) {
             match mean.iter_mut().find(|(known, _)| *known == column) {
                 Some((_, sum)) => *sum += 1.0 / many,
                 None => mean.push((column, 1.0 / many)),
             }
         }
         let level = race_round.iter().map(|entry| entry.value).sum::<f64>() / many;
-        let row = |entry: &Entry| {
-            let own: Vec<usize> = columns(entry).collect();
-            (
-                mean.iter()
-                    .map(|&(column, mean)| {
-                        (column, f64::from(u8::from(own.contains(&column))) - mean)
-                    })
-                    .collect(),
-                entry.value - level,
-            )
-        };
-        race_round.iter().map(row).collect()
+        let mut rows = Vec::with_capacity(race_round.len());
+        for entry in race_round {
+            let own: Vec<usize> = self.columns(entry).collect();
+            let mut row = mean.clone();
+            for (column, value) in &mut row {
+                *value = f64::from(u8::from(own.contains(column))) - *value;
+            }
+            rows.push((row, entry.value - level));
+        }
+        rows
+    }
+
+    fn columns(&self, entry: &Entry) -> impl Iterator<Item = usize> {
+        let slice = entry
+            .slice
+            .and_then(|slice| self.slices.get(&slice).copied());
+        self.place[entry.candidate].into_iter().chain(slice)
     }
 }
 
@@ -322,12 +312,14 @@ impl Square {
     }
 
     fn times(&self, vector: &[f64]) -> Vec<f64> {
-        let row = |row: usize| {
-            (0..self.size)
-                .map(|column| self.get(row, column) * vector[column])
-                .sum()
-        };
-        (0..self.size).map(row).collect()
+        (0..self.size)
+            .map(|row| {
+                let columns = vector.iter().enumerate();
+                columns
+                    .map(|(column, value)| self.get(row, column) * value)
+                    .sum()
+            })
+            .collect()
     }
 
     /// Inverts by Gauss and Jordan without pivoting, which a positive definite matrix does not
@@ -553,14 +545,10 @@ impl Race {
     pub fn is_decided(&self) -> bool {
         let limit = libm::log1p(self.settings.theta);
         self.leader().is_some_and(|leader| {
-            let left = self.left();
-            let cannot_win = |rival: &usize| {
-                *rival == leader
-                    || self
-                        .bounds(*rival, leader)
-                        .is_some_and(|(_, _, most)| most <= limit)
-            };
-            left.iter().all(cannot_win)
+            self.left().into_iter().all(|rival| {
+                let bounds = self.bounds(rival, leader);
+                rival == leader || bounds.is_some_and(|(_, _, most)| most <= limit)
+            })
         })
     }
 
@@ -585,29 +573,33 @@ impl Race {
 
     pub fn standing(&self) -> Standing {
         let leader = self.leader();
-        let known = |candidate: usize| {
-            let bounds = self
-                .interval(candidate, 0, self.share())
-                .filter(|_| candidate != 0);
-            let finite = bounds.filter(|(lo, _, hi)| lo.is_finite() && hi.is_finite());
-            let most = leader
-                .and_then(|leader| self.bounds(candidate, leader))
-                .map(|(_, _, most)| libm::exp(most));
-            Known {
-                race_rounds: self.race_rounds_of(candidate),
-                ratio: bounds.map(|(_, estimate, _)| libm::exp(estimate)),
-                interval: finite.map(|(lo, _, hi)| Interval {
-                    lo: libm::exp(lo),
-                    hi: libm::exp(hi),
-                }),
-                at_most: most.filter(|most| most.is_finite() && Some(candidate) != leader),
-                out: self.out[candidate].clone(),
-            }
-        };
         Standing {
             leader,
             decided: self.is_decided(),
-            candidates: (0..self.out.len()).map(known).collect(),
+            candidates: (0..self.out.len())
+                .map(|candidate| self.known(candidate, leader))
+                .collect(),
+        }
+    }
+
+    fn known(&self, candidate: usize, leader: Option<usize>) -> Known {
+        let bounds = self
+            .interval(candidate, 0, self.share())
+            .filter(|_| candidate != 0);
+        let finite = bounds.filter(|(lo, _, hi)| lo.is_finite() && hi.is_finite());
+        let most = leader
+            .and_then(|leader| self.bounds(candidate, leader))
+            .map(|(_, _, most)| libm::exp(most));
+
+        Known {
+            race_rounds: self.race_rounds_of(candidate),
+            ratio: bounds.map(|(_, estimate, _)| libm::exp(estimate)),
+            interval: finite.map(|(lo, _, hi)| Interval {
+                lo: libm::exp(lo),
+                hi: libm::exp(hi),
+            }),
+            at_most: most.filter(|most| most.is_finite() && Some(candidate) != leader),
+            out: self.out[candidate].clone(),
         }
     }
 }
@@ -701,21 +693,16 @@ impl Race {
     }
 
     fn slices(&self, chosen: &[usize], places: usize, lot: &mut Pcg64) -> Vec<u32> {
-        let often = |candidate: usize, slice: u32| {
-            self.race_rounds
-                .iter()
-                .flatten()
-                .filter(|entry| entry.candidate == candidate && entry.slice == Some(slice))
-                .count()
-        };
-        let cost: Vec<Vec<usize>> = chosen
-            .iter()
-            .map(|candidate| {
-                (0..places as u32)
-                    .map(|slice| often(*candidate, slice).pow(2))
-                    .collect()
-            })
-            .collect();
+        let mut cost = vec![vec![0; places]; chosen.len()];
+        for (candidate, cost) in chosen.iter().zip(&mut cost) {
+            for (slice, cost) in (0u32..).zip(cost) {
+                let entries = self.race_rounds.iter().flatten();
+                let times = entries
+                    .filter(|entry| entry.candidate == *candidate && entry.slice == Some(slice))
+                    .count();
+                *cost = times.pow(2);
+            }
+        }
         let mut best: Option<((usize, u64), Vec<u32>)> = None;
         for way in ways(chosen.len(), places) {
             let sum = way
@@ -736,14 +723,12 @@ impl Race {
 fn ways(candidates: usize, slices: usize) -> Vec<Vec<u32>> {
     let mut ways = vec![Vec::new()];
     for _ in 0..candidates {
-        let longer = |way: Vec<u32>| {
-            let free: Vec<u32> = (0..slices as u32)
-                .filter(|slice| !way.contains(slice))
-                .collect();
-            free.into_iter()
-                .map(move |slice| way.iter().copied().chain([slice]).collect())
-        };
-        ways = ways.into_iter().flat_map(longer).collect();
+        let mut longer = Vec::new();
+        for way in &ways {
+            let free = (0..slices as u32).filter(|slice| !way.contains(slice));
+            longer.extend(free.map(|slice| [&way[..], &[slice]].concat()));
+        }
+        ways = longer;
     }
     ways
 }

@@ -107,15 +107,9 @@ pub fn random_effects(effects: &[Effect]) -> Option<RandomEffects> {
     let data = GroupedEffects::new(effects, vec![0; n], 1);
     let fit = data.fit();
     let (mean, error) = (fit.means[0], fit.errors[0]);
-    let around = |half: f64| {
-        Interval {
-            lo: mean - half,
-            hi: mean + half,
-        }
-        .exp()
-    };
     let prediction = (n >= FEWEST_PREDICTED).then(|| {
-        around(t_quantile(LEVEL, n as f64 - 2.0) * (fit.tau_squared + error * error).sqrt())
+        let sd = (fit.tau_squared + error * error).sqrt();
+        Interval::around(mean, t_quantile(LEVEL, n as f64 - 2.0) * sd).exp()
     });
     let p_value = if error > 0.0 {
         t_two_sided(mean / error, fit.freedom)
@@ -125,7 +119,7 @@ pub fn random_effects(effects: &[Effect]) -> Option<RandomEffects> {
     Some(RandomEffects {
         n,
         ratio: exp(mean),
-        interval: Some(around(t_quantile(LEVEL, fit.freedom) * error)),
+        interval: Some(Interval::around(mean, t_quantile(LEVEL, fit.freedom) * error).exp()),
         p_value: Some(p_value),
         prediction,
         heterogeneity: Some(data.heterogeneity(&fit)),
@@ -211,23 +205,25 @@ impl GroupedEffects {
     }
 
     fn sums(&self, tau_squared: f64) -> Sums {
-        let each = || self.variances.iter().zip(&self.effects).zip(&self.groups);
-        let weight = |variance: &f64| 1.0 / (variance + tau_squared);
+        let each = self.variances.iter().zip(&self.effects).zip(&self.groups);
+        let each = each.map(|((variance, effect), group)| {
+            (1.0 / (variance + tau_squared), effect.log_ratio, *group)
+        });
         let mut groups = vec![GroupSums::default(); self.count];
-        for ((variance, effect), group) in each() {
-            let (w, group) = (weight(variance), &mut groups[*group]);
+        for (w, log_ratio, group) in each.clone() {
+            let group = &mut groups[group];
             group.weight += w;
             group.squares += w * w;
             group.cubes += w * w * w;
-            group.mean += w * effect.log_ratio;
+            group.mean += w * log_ratio;
         }
-        groups
-            .iter_mut()
-            .for_each(|group| group.mean /= group.weight);
+        for group in &mut groups {
+            group.mean /= group.weight;
+        }
         let (mut residual, mut residual_squares, mut trace) = (0.0, 0.0, 0.0);
-        for ((variance, effect), group) in each() {
-            let (w, group) = (weight(variance), &groups[*group]);
-            let d = effect.log_ratio - group.mean;
+        for (w, log_ratio, group) in each {
+            let group = &groups[group];
+            let d = log_ratio - group.mean;
             residual += w * d * d;
             residual_squares += w * w * d * d;
             trace += w * (1.0 - w / group.weight);
@@ -421,27 +417,21 @@ pub fn moderator(effects: &[Effect], groups: &[usize], tests: usize) -> Option<M
     let mut data = GroupedEffects::new(effects, groups.to_vec(), count);
     let fit = data.fit();
     let whole = data.together().fit();
-    let group = |(place, size): (usize, &usize)| {
-        let (mean, half) = (
-            fit.means[place],
-            t_quantile(LEVEL, fit.freedom) * fit.errors[place],
-        );
-        GroupMean {
-            n: *size,
-            ratio: exp(mean),
-            interval: Interval {
-                lo: mean - half,
-                hi: mean + half,
-            }
-            .exp(),
-        }
-    };
+    let mut found = Vec::with_capacity(count);
+    for (n, (mean, error)) in sizes.into_iter().zip(fit.means.iter().zip(&fit.errors)) {
+        let half = t_quantile(LEVEL, fit.freedom) * error;
+        found.push(GroupMean {
+            n,
+            ratio: exp(*mean),
+            interval: Interval::around(*mean, half).exp(),
+        });
+    }
     let explained = if whole.tau_squared > 0.0 {
         1.0 - fit.tau_squared / whole.tau_squared
     } else {
         0.0
     };
-    let found = sizes.iter().enumerate().map(group).collect();
+
     let (p_value, permutations) = permute(&mut data, tests);
     Some(Moderator {
         groups: found,

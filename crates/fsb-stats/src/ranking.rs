@@ -202,30 +202,29 @@ impl Ranking {
             .iter()
             .filter(|difference| difference.is_judged())
             .count();
-        let level = |difference: &Difference| match difference.is_judged() {
-            true => 1.0 - (1.0 - LEVEL) / judged as f64,
-            false => LEVEL,
-        };
-        let pair = |(fit, difference): (&Fit, &Difference)| Pair {
-            baseline: fit.baseline,
-            candidate: fit.candidate,
-            comparison: difference.judged(level(difference), &fit.analysis, *better, *theta),
-            adjusted_p: None,
-            p_theta: difference
-                .p_value_beyond(log_theta)
-                .map(|p| fit.analysis.overall(p)),
-            page_p: None,
-            page_p_theta: None,
-            spread: fit.difference.spread().filter(|_| difference.is_judged()),
-        };
-        let described = |known: &Pair| {
+        self.pairs.retain(|known| {
             !fits
                 .iter()
                 .any(|fit| (fit.baseline, fit.candidate) == (known.baseline, known.candidate))
-        };
-        let judged: Vec<Pair> = fits.iter().zip(&differences).map(pair).collect();
-        self.pairs.retain(described);
-        self.pairs.extend(judged);
+        });
+        for (fit, difference) in fits.iter().zip(&differences) {
+            let level = match difference.is_judged() {
+                true => 1.0 - (1.0 - LEVEL) / judged as f64,
+                false => LEVEL,
+            };
+            self.pairs.push(Pair {
+                baseline: fit.baseline,
+                candidate: fit.candidate,
+                comparison: difference.judged(level, &fit.analysis, *better, *theta),
+                adjusted_p: None,
+                p_theta: difference
+                    .p_value_beyond(log_theta)
+                    .map(|p| fit.analysis.overall(p)),
+                page_p: None,
+                page_p_theta: None,
+                spread: fit.difference.spread().filter(|_| difference.is_judged()),
+            });
+        }
         self.pairs
             .sort_by_key(|pair| (pair.candidate, pair.baseline));
         let p_values: Vec<(usize, f64)> =
@@ -386,15 +385,10 @@ impl Ranking {
         let present: Vec<usize> = (0..self.merits.len())
             .filter(|target| self.merits[*target].is_some())
             .collect();
-        let key = |target: usize| {
-            Some((
-                self.beaten_by(target, &present),
-                self.merits[target]?,
-                target,
-            ))
-        };
-        let mut keyed: Vec<(usize, f64, usize)> =
-            present.iter().filter_map(|target| key(*target)).collect();
+        let mut keyed = Vec::with_capacity(present.len());
+        for (target, merit) in self.merits.iter().enumerate() {
+            keyed.extend(merit.map(|merit| (self.beaten_by(target, &present), merit, target)));
+        }
         keyed.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         keyed.into_iter().map(|(_, _, target)| target).collect()
     }
@@ -413,16 +407,20 @@ impl Ranking {
         if others == 0 {
             return RankingOutcome::Alone(best);
         }
-        let contest = || {
-            self.pairs
-                .iter()
-                .filter(|pair| order.contains(&pair.baseline) && order.contains(&pair.candidate))
-                .map(|pair| &pair.comparison)
-        };
+        let contest: Vec<&Comparison> = self
+            .pairs
+            .iter()
+            .filter(|pair| order.contains(&pair.baseline) && order.contains(&pair.candidate))
+            .map(|pair| &pair.comparison)
+            .collect();
         // If runs cannot be compared, the winner within one run may be slower than sets of another
         // run.
-        if contest().all(|comparison| comparison.verdict == Verdict::NotJudged)
-            || contest().any(|comparison| comparison.unjudged.is_some())
+        if contest
+            .iter()
+            .all(|comparison| comparison.verdict == Verdict::NotJudged)
+            || contest
+                .iter()
+                .any(|comparison| comparison.unjudged.is_some())
         {
             return RankingOutcome::NotJudged;
         }
@@ -437,8 +435,11 @@ impl Ranking {
             .copied()
             .filter(|target| self.beaten_by(*target, order) == 0)
             .collect();
-        let equivalent = |a: usize, b: usize| a == b || self.verdict(a, b) == Verdict::Equivalent;
-        if top.len() > 1 && top.iter().all(|a| top.iter().all(|b| equivalent(*a, *b))) {
+        let are_equivalent = top.iter().all(|a| {
+            top.iter()
+                .all(|b| a == b || self.verdict(*a, *b) == Verdict::Equivalent)
+        });
+        if top.len() > 1 && are_equivalent {
             return RankingOutcome::Tie(top);
         }
         RankingOutcome::Undecided(self.contenders(order, top))
@@ -591,23 +592,23 @@ fn letters(order: &[usize], differs: impl Fn(usize, usize) -> bool) -> Vec<Strin
 
 /// Splits every column that holds both targets into two, each without one of them.
 fn split(columns: Vec<Vec<usize>>, first: usize, second: usize) -> Vec<Vec<usize>> {
-    let without = |column: &[usize], gone: usize| {
-        column
-            .iter()
-            .copied()
-            .filter(|rank| *rank != gone)
-            .collect()
-    };
-    columns
-        .into_iter()
-        .flat_map(|column| {
-            if column.contains(&first) && column.contains(&second) {
-                vec![without(&column, second), without(&column, first)]
-            } else {
-                vec![column]
+    let mut split = Vec::new();
+    for column in columns {
+        if column.contains(&first) && column.contains(&second) {
+            for gone in [second, first] {
+                split.push(
+                    column
+                        .iter()
+                        .copied()
+                        .filter(|rank| *rank != gone)
+                        .collect(),
+                );
             }
-        })
-        .collect()
+        } else {
+            split.push(column);
+        }
+    }
+    split
 }
 
 /// Drops columns that are subsets of another.
@@ -697,11 +698,10 @@ impl Ranking {
 
     /// Returns the judged intervals between these targets.
     fn intervals(&self, targets: &[usize]) -> impl Iterator<Item = Interval> {
-        let among = |place: &usize| targets.contains(place);
         let pairs = self
             .pairs
             .iter()
-            .filter(move |pair| among(&pair.baseline) && among(&pair.candidate));
+            .filter(|pair| targets.contains(&pair.baseline) && targets.contains(&pair.candidate));
         pairs.filter_map(|pair| judged_interval(&pair.comparison))
     }
 }

@@ -65,10 +65,11 @@ pub fn scatter(spread: f64, baseline: &[RoundLogs], candidate: &[RoundLogs]) -> 
     }
     let rounds = squares / degrees;
     let beyond = (spread * spread - rounds * means / blocks).max(0.0);
-    let relative = |variance: f64| libm::expm1(variance.sqrt()).min(f64::MAX);
+    let [between_rounds, between_blocks] =
+        [rounds, beyond].map(|variance| libm::expm1(variance.sqrt()).min(f64::MAX));
     Some(Scatter {
-        between_rounds: relative(rounds),
-        between_blocks: relative(beyond),
+        between_rounds,
+        between_blocks,
     })
 }
 
@@ -218,11 +219,13 @@ fn kinds(logs: &[f64]) -> Option<Kinds> {
     }
     let (between, count, apart) = best?;
     let within = ((squares - between).max(0.0) / (n - 2) as f64).sqrt();
-    let mean = |logs: &[f64]| logs.iter().sum::<f64>() / logs.len() as f64;
-    (apart > libm::log(RATIO) && within * SCATTERS < apart).then(|| Kinds {
-        fast_share: (n - count) as f64 / n as f64,
-        fast: mean(&sorted[count..]),
-        slow: mean(&sorted[..count]),
+    let [slow, fast] = [&sorted[..count], &sorted[count..]]
+        .map(|logs| logs.iter().sum::<f64>() / logs.len() as f64);
+    let fast_share = (n - count) as f64 / n as f64;
+    (apart > libm::log(RATIO) && within * SCATTERS < apart).then_some(Kinds {
+        fast_share,
+        fast,
+        slow,
     })
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use fsb_model::stop::Analyses;
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
 /// The value of one trial, and its block.
@@ -151,6 +153,12 @@ pub enum AnalysisError {
     /// A weight must be a finite number above zero.
     #[error("{0} is not a weight: weights are finite and above zero")]
     Weight(f64),
+}
+
+/// Draws as many blocks as there are, with replacement.
+pub(crate) fn resampled<'a>(blocks: &'a [Vec<f64>], random: &mut Pcg64) -> Vec<&'a Vec<f64>> {
+    let drawn = (0..blocks.len()).map(|_| (random.next_u64() % blocks.len() as u64) as usize);
+    drawn.map(|place| &blocks[place]).collect()
 }
 
 /// Returns the logarithms of rates or times.

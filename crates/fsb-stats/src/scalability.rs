@@ -8,9 +8,9 @@
 //! percentile bootstraps over blocks, as those of [`knee`](crate::knee()).
 
 use rand_pcg::Pcg64;
-use rand_pcg::rand_core::{Rng, SeedableRng};
+use rand_pcg::rand_core::SeedableRng;
 
-use crate::sample::logarithms;
+use crate::sample::{logarithms, resampled};
 use crate::verdict::Interval;
 use crate::{AnalysisError, FEWEST_JUDGED};
 
@@ -66,38 +66,14 @@ pub fn scalability(
         .iter()
         .map(|block| logarithms(block))
         .collect::<Result<_, _>>()?;
-    let mean = |drawn: &[&Vec<f64>]| -> Vec<f64> {
-        (0..levels.len())
-            .map(|level| {
-                libm::exp(drawn.iter().map(|block| block[level]).sum::<f64>() / drawn.len() as f64)
-            })
-            .collect()
-    };
-    let rates = mean(&logs.iter().collect::<Vec<_>>());
+    let rates = mean_rates(&logs.iter().collect::<Vec<_>>());
     let Some(found) = fit(levels, &rates) else {
         return Ok(None);
     };
     let mut random = Pcg64::seed_from_u64(SEED);
-    let mut resampled = || {
-        let drawn: Vec<&Vec<f64>> = (0..logs.len())
-            .map(|_| &logs[(random.next_u64() % logs.len() as u64) as usize])
-            .collect();
-        fit(levels, &mean(&drawn))
-    };
-    let all: Vec<[f64; 3]> = (0..RESAMPLES).filter_map(|_| resampled()).collect();
-    let parameter = |at: usize| {
-        let mut values: Vec<f64> = all.iter().map(|found| found[at]).collect();
-        values.sort_by(f64::total_cmp);
-        let tail = values.len() / 40;
-        let ends = values.get(tail).zip(values.iter().rev().nth(tail));
-        let (lo, hi) = ends.map_or((found[at], found[at]), |(lo, hi)| {
-            (lo.min(found[at]), hi.max(found[at]))
-        });
-        Parameter {
-            value: found[at],
-            interval: Interval { lo, hi },
-        }
-    };
+    let all: Vec<[f64; 3]> = (0..RESAMPLES)
+        .filter_map(|_| fit(levels, &mean_rates(&resampled(&logs, &mut random))))
+        .collect();
     let [_, sigma, kappa] = found;
     let misfit = levels
         .iter()
@@ -105,10 +81,24 @@ pub fn scalability(
         .map(|(n, rate)| (law(found, *n as f64) / rate - 1.0).abs())
         .fold(0.0, f64::max);
     let peak = (kappa > 0.0 && sigma < 1.0).then(|| ((1.0 - sigma) / kappa).sqrt().max(1.0));
+    let [lambda, sigma, kappa] = [0, 1, 2].map(|at| {
+        let mut values: Vec<f64> = all.iter().map(|found| found[at]).collect();
+        values.sort_by(f64::total_cmp);
+        let tail = values.len() / 40;
+        let ends = values.get(tail).zip(values.iter().rev().nth(tail));
+        let (lo, hi) = ends.unwrap_or((&found[at], &found[at]));
+        Parameter {
+            value: found[at],
+            interval: Interval {
+                lo: lo.min(found[at]),
+                hi: hi.max(found[at]),
+            },
+        }
+    });
     Ok(Some(Scalability {
-        lambda: parameter(0),
-        sigma: parameter(1),
-        kappa: parameter(2),
+        lambda,
+        sigma,
+        kappa,
         peak,
         misfit,
     }))
@@ -117,6 +107,13 @@ pub fn scalability(
 /// The rate of n clients.
 fn law([lambda, sigma, kappa]: [f64; 3], n: f64) -> f64 {
     lambda * n / (1.0 + sigma * (n - 1.0) + kappa * n * (n - 1.0))
+}
+
+fn mean_rates(drawn: &[&Vec<f64>]) -> Vec<f64> {
+    (0..drawn[0].len())
+        .map(|level| drawn.iter().map(|block| block[level]).sum::<f64>() / drawn.len() as f64)
+        .map(libm::exp)
+        .collect()
 }
 
 /// Returns λ, σ and κ, or `None` if no solution has a positive λ.
@@ -130,18 +127,21 @@ fn fit(levels: &[u64], rates: &[f64]) -> Option<[f64; 3]> {
             [rate / n, rate / n * (n - 1.0), rate * (n - 1.0)]
         })
         .collect();
-    let error = |solution: &[f64; 3]| -> f64 {
-        rows.iter()
-            .map(|row| (1.0 - (0..3).map(|at| row[at] * solution[at]).sum::<f64>()).powi(2))
-            .sum()
-    };
-    let candidates = [&[0, 1, 2][..], &[0, 1], &[0, 2], &[0]]
-        .into_iter()
-        .filter_map(|used| solve(&rows, used));
-    let feasible =
-        candidates.filter(|solution| solution[0] > 0.0 && solution[1] >= 0.0 && solution[2] >= 0.0);
-    let [a, b, c] = feasible.min_by(|one, other| error(one).total_cmp(&error(other)))?;
-    Some([1.0 / a, b / a, c / a])
+    let mut best: Option<(f64, [f64; 3])> = None;
+    for used in [&[0, 1, 2][..], &[0, 1], &[0, 2], &[0]] {
+        let Some([a, b, c]) = solve(&rows, used) else {
+            continue;
+        };
+        let errors = rows
+            .iter()
+            .map(|row| 1.0 - (row[0] * a + row[1] * b + row[2] * c));
+        let error = errors.map(|error| error * error).sum();
+        let is_feasible = a > 0.0 && b >= 0.0 && c >= 0.0;
+        if is_feasible && best.is_none_or(|(least, _)| error < least) {
+            best = Some((error, [1.0 / a, b / a, c / a]));
+        }
+    }
+    best.map(|(_, parameters)| parameters)
 }
 
 /// Solves the normal equations for some of the columns; the others are 0. `None` if they are
@@ -203,6 +203,8 @@ fn solve(rows: &[[f64; 3]], used: &[usize]) -> Option<[f64; 3]> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use rand_pcg::rand_core::Rng;
 
     use super::*;
 

@@ -130,13 +130,12 @@ impl Remainder {
     fn drawn(before: &[u32], last: u32, lost: u32) -> Remainder {
         let analyses: Vec<u32> = before.iter().copied().chain([last]).collect();
         let steps: Vec<PathStep> = PathStep::all(&analyses, lost);
-        let draw = || {
-            (0..BATCHES)
-                .into_par_iter()
+        let mut paths: Vec<(f64, f64)> = in_parallel(|| {
+            let batches = (0..BATCHES).into_par_iter();
+            batches
                 .flat_map_iter(|batch| small_p_values(&steps, batch))
                 .collect()
-        };
-        let mut paths: Vec<(f64, f64)> = in_parallel(draw);
+        });
         paths.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let smallest = (1.0 - INTERIM_SHARE * before.len() as f64).max(INTERIM_SHARE);
         Remainder {
@@ -185,10 +184,10 @@ fn level(step: usize) -> f64 {
 /// Returns the level of the final analysis at which all together reject with the probability
 /// `alpha`, from sorted paths: the final p-value and the smallest one before.
 fn level_left(paths: &[(f64, f64)], alpha: f64) -> f64 {
-    let rejects_before = |path: &&(f64, f64)| path.1 <= INTERIM_SHARE * alpha;
-    let mut left = alpha * PATHS - paths.iter().filter(rejects_before).count() as f64;
-    let mut below = 0.0;
-    for (p, _) in paths.iter().filter(|path| !rejects_before(path)) {
+    let limit = INTERIM_SHARE * alpha;
+    let rejected = paths.iter().filter(|(_, before)| *before <= limit).count();
+    let (mut left, mut below) = (alpha * PATHS - rejected as f64, 0.0);
+    for (p, _) in paths.iter().filter(|(_, before)| *before > limit) {
         if left < 1.0 {
             return below + (p - below) * left.max(0.0);
         }
@@ -212,8 +211,8 @@ struct PathStep {
 
 impl PathStep {
     fn all(analyses: &[u32], lost: u32) -> Vec<PathStep> {
-        let befores = std::iter::once(0).chain(analyses.iter().copied());
-        let step = |(place, (before, after)): (usize, (u32, &u32))| {
+        let (mut steps, mut before) = (Vec::new(), 0);
+        for (place, &after) in analyses.iter().enumerate() {
             let added = after.saturating_sub(before).max(1);
             let fresh = if before == 0 {
                 after.saturating_sub(lost).max(1)
@@ -226,15 +225,18 @@ impl PathStep {
             } else {
                 INTERIM_SHARE * KEPT
             };
-            PathStep {
+
+            steps.push(PathStep {
                 before: f64::from(before),
+
                 added: f64::from(added),
                 within: ChiSquared::new(f64::from(fresh)).ok().filter(|_| fresh > 0),
                 degrees,
                 least: t_quantile(1.0 - kept, degrees),
-            }
-        };
-        befores.zip(analyses).enumerate().map(step).collect()
+            });
+            before = after;
+        }
+        steps
     }
 }
 

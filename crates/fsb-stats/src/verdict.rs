@@ -170,6 +170,13 @@ pub struct Interval {
 }
 
 impl Interval {
+    pub(crate) fn around(center: f64, half_width: f64) -> Interval {
+        Interval {
+            lo: center - half_width,
+            hi: center + half_width,
+        }
+    }
+
     /// Returns the interval on the plain scale for one on the logarithmic scale.
     pub(crate) fn exp(self) -> Interval {
         Interval {

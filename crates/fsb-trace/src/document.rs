@@ -165,7 +165,7 @@ impl Document {
             (*name, calls)
         });
         let median = |sizes: &Sizes| (summary.syncs.count > 0).then(|| sizes.quantile(0.5));
-        let of = |at: usize| summary.timeline.iter().map(|both| both[at]).collect();
+
         Document {
             schema: SCHEMA,
             program: header.program.clone(),
@@ -201,8 +201,8 @@ impl Document {
             files: FileUses::new(summary, names),
             timeline: Timeline {
                 bin_seconds: seconds / summary.timeline.len() as f64,
-                calls: of(0),
-                bytes: of(1),
+                calls: summary.timeline.iter().map(|both| both[0]).collect(),
+                bytes: summary.timeline.iter().map(|both| both[1]).collect(),
             },
         }
     }

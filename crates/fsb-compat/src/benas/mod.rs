@@ -77,25 +77,23 @@ impl Sizes {
 
     /// Returns whether a size is in one of the ranges. An unknown size is in none.
     pub fn contain(&self, size: Option<u64>) -> bool {
-        let is_in = |size: u64| {
-            self.0.is_empty()
-                || self.0.iter().any(|(least, most)| {
-                    least.is_none_or(|least| least <= size) && most.is_none_or(|most| size <= most)
-                })
-        };
-        size.is_some_and(is_in)
+        let Some(size) = size else { return false };
+        self.0.is_empty()
+            || self.0.iter().any(|(least, most)| {
+                least.is_none_or(|least| least <= size) && most.is_none_or(|most| size <= most)
+            })
     }
 
     /// Returns the ranges in words: `up to 256K and from 4M`. Returns `None` for all sizes.
     fn words(&self) -> Option<String> {
-        let words = |range: &(Option<u64>, Option<u64>)| match *range {
+        let ranges = self.0.iter().map(|range| match *range {
             (Some(least), Some(most)) if least == most => Bytes(least).to_string(),
             (Some(least), Some(most)) => format!("{} to {}", Bytes(least), Bytes(most)),
             (Some(least), None) => format!("from {}", Bytes(least)),
             (None, Some(most)) => format!("up to {}", Bytes(most)),
             (None, None) => "of all sizes".to_owned(),
-        };
-        (!self.0.is_empty()).then(|| self.0.iter().map(words).collect::<Vec<_>>().join(" and "))
+        });
+        (!self.0.is_empty()).then(|| ranges.collect::<Vec<_>>().join(" and "))
     }
 }
 
@@ -143,18 +141,18 @@ impl Claim {
     /// Returns the faster file system and the percentages as printed, with the sign of the change
     /// from the first file system to the second: `xfs faster: +16 % med, +11 % reg`.
     pub fn printed(&self) -> String {
-        let signed = |number: &str, name: &str| {
-            let sign = if self.faster == 1 { "+" } else { "-" };
-            let (sign, number) = match number.strip_prefix('-') {
-                Some(number) => (if self.faster == 1 { "-" } else { "+" }, number),
-                None => (sign, number),
+        let mut numbers = Vec::new();
+        for (number, name) in [(&self.med, "med"), (&self.reg, "reg")] {
+            let digits = number.trim_start_matches('-');
+            let sign = if (self.faster == 1) == (digits == number) {
+                "+"
+            } else {
+                "-"
             };
-            (!number.is_empty()).then(|| format!("{sign}{number} % {name}"))
-        };
-        let numbers: Vec<String> = [signed(&self.med, "med"), signed(&self.reg, "reg")]
-            .into_iter()
-            .flatten()
-            .collect();
+            if !digits.is_empty() {
+                numbers.push(format!("{sign}{digits} % {name}"));
+            }
+        }
         let faster = format!("{} faster", self.pair[self.faster].label());
         if numbers.is_empty() {
             faster
@@ -167,29 +165,34 @@ impl Claim {
 /// Returns all claims, in the order of the text.
 pub fn published() -> Vec<Claim> {
     let mut reader = csv::Reader::from_reader(include_str!("published.csv").as_bytes());
-    let claim = |fields: csv::StringRecord| {
-        let regime = match fields.get(0)? {
-            "incache" => Regime::InCache,
-            "directio" => Regime::Direct,
-            _ => return None,
-        };
-        let pair = [
-            FileSystem::parse(fields.get(1)?),
-            FileSystem::parse(fields.get(2)?),
-        ];
-        let faster = FileSystem::parse(fields.get(3)?);
-        Some(Claim {
-            regime,
-            faster: pair.iter().position(|one| *one == faster)?,
-            pair,
-            operation: fields.get(4)?.to_owned(),
-            files: Sizes::parse(fields.get(5)?)?,
-            records: Sizes::parse(fields.get(6)?)?,
-            med: fields.get(7)?.to_owned(),
-            reg: fields.get(8)?.to_owned(),
-        })
+    reader
+        .records()
+        .flatten()
+        .filter_map(|fields| claim(&fields))
+        .collect()
+}
+
+fn claim(fields: &csv::StringRecord) -> Option<Claim> {
+    let regime = match fields.get(0)? {
+        "incache" => Regime::InCache,
+        "directio" => Regime::Direct,
+        _ => return None,
     };
-    reader.records().flatten().filter_map(claim).collect()
+    let pair = [
+        FileSystem::parse(fields.get(1)?),
+        FileSystem::parse(fields.get(2)?),
+    ];
+    let faster = FileSystem::parse(fields.get(3)?);
+    Some(Claim {
+        regime,
+        faster: pair.iter().position(|one| *one == faster)?,
+        pair,
+        operation: fields.get(4)?.to_owned(),
+        files: Sizes::parse(fields.get(5)?)?,
+        records: Sizes::parse(fields.get(6)?)?,
+        med: fields.get(7)?.to_owned(),
+        reg: fields.get(8)?.to_owned(),
+    })
 }
 
 #[cfg(test)]

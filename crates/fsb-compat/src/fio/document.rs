@@ -149,9 +149,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields: Vec<(&'static str, &'de RawValue)> = Vec::new();
                 while let Some(Key(key)) = map.next_key()? {
-                    let known =
-                        |key: &str| fields.iter().filter(|(known, _)| *known == key).count();
-                    match key.filter(|key| known(key) < 2) {
+                    let key = key
+                        .filter(|key| fields.iter().filter(|(known, _)| known == key).count() < 2);
+                    match key {
                         Some(key) => fields.push((key, map.next_value()?)),
                         None => _ = map.next_value::<IgnoredAny>()?,
                     }
@@ -292,18 +292,12 @@ impl<'a> Job<'a> {
                 self.fields.get(key)?,
             ))
         };
-        let repeated = || {
-            let raw = self.fields.other("error")?;
-            Some((
-                raw.get()
-                    .parse::<f64>()
-                    .ok()
-                    .filter(|number| *number != 0.0)? as i64,
-                raw,
-            ))
-        };
         number("error")
-            .or_else(repeated)
+            .or_else(|| {
+                let raw = self.fields.other("error")?;
+                let number = raw.get().parse::<f64>().ok()?;
+                (number != 0.0).then_some((number as i64, raw))
+            })
             .or_else(|| number("first_error"))
     }
 }
@@ -355,21 +349,23 @@ fn next<'a, T: Deserialize<'a>>(text: &'a str, from: usize) -> serde_json::Resul
     }
 }
 
+fn value_position(text: &str, key: &str) -> Option<usize> {
+    let at = text.find(key)? + key.len();
+    let rest = text[at..].trim_start();
+    rest.starts_with(':').then(|| text.len() - rest.len() + 1)
+}
+
 /// Returns the intact part of a damaged document: its jobs before the damage.
 fn partial(text: &str) -> Document<'_> {
-    let after = |key: &str| {
-        let at = text.find(key)? + key.len();
-        let rest = text[at..].trim_start();
-        rest.starts_with(':').then(|| text.len() - rest.len() + 1)
-    };
-    let version = after(FIRST_KEY)
+    let version = value_position(text, FIRST_KEY)
         .and_then(|at| next(text, at).ok())
         .map(|(version, _)| version);
-    let global = after("\"global options\"")
+    let global = value_position(text, "\"global options\"")
         .and_then(|at| next(text, at).ok())
         .map(|(options, _)| options);
     let mut jobs = Vec::new();
-    let mut at = after("\"jobs\"").and_then(|at| Some(at + text[at..].find('[')? + 1));
+    let mut at =
+        value_position(text, "\"jobs\"").and_then(|at| Some(at + text[at..].find('[')? + 1));
     while let Some((job, end)) = at
         .filter(|_| jobs.len() < MOST_JOBS)
         .and_then(|at| next(text, at).ok())

@@ -19,13 +19,15 @@ pub fn export(request: &ExportRequest) -> Export {
         }
     }
     let jobs = format!("{}.fio", request.name);
-    let step = |(name, _, section): &(String, &ExportCase, Section)| ScriptStep {
-        name: name.clone(),
-        cold: section.cold,
-        prepared: section.prepared,
-        durable: section.durable,
-    };
-    let steps: Vec<ScriptStep> = sections.iter().map(step).collect();
+    let steps: Vec<ScriptStep> = sections
+        .iter()
+        .map(|(name, _, section)| ScriptStep {
+            name: name.clone(),
+            cold: section.cold,
+            prepared: section.prepared,
+            durable: section.durable,
+        })
+        .collect();
     let fio = "fio --section=\"$1\" --output-format=json";
     let tool = Tool {
         program: "fio",
@@ -435,12 +437,11 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
 
 /// Sets the options of calls and waits between operations, which have the meaning of fio's.
 fn calls_between(section: &mut Section, piece: &Piece) {
-    let rate = |key: &str| {
-        Some(piece.number(key))
-            .filter(|rate| *rate > 0)
-            .map_or_else(String::new, |rate| rate.to_string())
-    };
-    let [reads, writes] = ["read_bandwidth", "write_bandwidth"].map(rate);
+    let [reads, writes] =
+        ["read_bandwidth", "write_bandwidth"].map(|key| match piece.number(key) {
+            0 => String::new(),
+            rate => rate.to_string(),
+        });
     if !reads.is_empty() || !writes.is_empty() {
         section.set("rate", format!("{reads},{writes}"));
     }

@@ -399,18 +399,20 @@ impl MadeFile {
 fn share_files(group: &mut [FioJob], problems: &mut Vec<Remark>) {
     for first in 0..group.len() {
         let (directory, file) = (group[first].directory.clone(), group[first].file.clone());
-        let is_same = |job: &&FioJob| job.file == file && job.directory == directory;
-        let processes: u32 = group.iter().filter(is_same).map(|job| job.processes).sum();
+        let same: Vec<&FioJob> = group
+            .iter()
+            .filter(|job| job.file == file && job.directory == directory)
+            .collect();
+        let processes: u32 = same.iter().map(|job| job.processes).sum();
         if file.is_none() || processes < 2 {
             continue;
         }
-        let size = group
+        let size = same
             .iter()
-            .filter(is_same)
-            .map(FioJob::file_size)
+            .map(|job| job.file_size())
             .max()
             .unwrap_or_default();
-        let holds_data = group.iter().filter(is_same).any(|job| !job.makes_files());
+        let holds_data = same.iter().any(|job| !job.makes_files());
         for job in group
             .iter_mut()
             .filter(|job| job.file == file && job.directory == directory)
@@ -674,15 +676,18 @@ impl Reader {
         }) {
             self.kilo = kilo;
         }
-        let text = |option: Written| option.value;
+
         // As in fio, the name of a section replaces that of [global].
         let name = self
             .options
             .remove("name")
             .filter(|name| name.line > line)
-            .map(text)
+            .map(|option| option.value)
             .filter(|name| !name.is_empty());
-        let description = self.options.remove("description").map(text);
+        let description = self
+            .options
+            .remove("description")
+            .map(|option| option.value);
         let processes = self
             .number("numjobs", MOST_PROCESSES)
             .map_or(1, |(_, number)| number as u32);
@@ -764,16 +769,16 @@ impl Reader {
     fn processors(&mut self) -> (Vec<u32>, bool) {
         let expected = "processors such as 0,2-3";
         let list = self.value("cpus_allowed", expected, |value| {
-            let part = |text: &str| {
-                let (first, last) = text.split_once('-').unwrap_or((text, text));
+            let mut processors: Vec<u32> = Vec::new();
+            for part in value.split([',', ':']) {
+                let (first, last) = part.split_once('-').unwrap_or((part, part));
                 let [first, last] = [first.trim().parse::<u32>().ok()?, last.trim().parse().ok()?];
-                (first <= last && last < 1024).then_some(first..=last)
-            };
-            let parts = value
-                .split([',', ':'])
-                .map(part)
-                .collect::<Option<Vec<_>>>()?;
-            Some(parts.into_iter().flatten().collect::<Vec<u32>>())
+                if first > last || last >= 1024 {
+                    return None;
+                }
+                processors.extend(first..=last);
+            }
+            Some(processors)
         });
         let mask = self.value("cpumask", "a number of at most 64 bits", |value| {
             let mask = match value.strip_prefix("0x") {
@@ -907,14 +912,13 @@ impl Reader {
             }
         });
         // fio reads if it is not given. A problem was reported if it was given.
-        let usual = || {
-            (given == line).then_some(Access {
-                direction: Direction::Read,
-                random: false,
-                backward: false,
-            })
+        let usual = Access {
+            direction: Direction::Read,
+            random: false,
+            backward: false,
         };
-        let mut access = found.map(|(_, access)| access).or_else(usual)?;
+        let usual = (given == line).then_some(usual);
+        let mut access = found.map(|(_, access)| access).or(usual)?;
         let unified = self.value(
             "unified_rw_reporting",
             "none, mixed or both",
@@ -1260,19 +1264,9 @@ impl Reader {
             "bsrange",
             "one range for each direction, such as 4k-64k",
             |value| {
-                let range = |value: &str| {
-                    let (least, most) = value.split_once('-')?;
-                    let [least, most] = [bytes(least.trim(), kilo)?, bytes(most.trim(), kilo)?];
-                    let text = if least == most {
-                        format!("{least}/100")
-                    } else {
-                        format!("{least}-{most}")
-                    };
-                    (least <= most).then_some((least, text))
-                };
                 by_direction(value)
                     .into_iter()
-                    .map(range)
+                    .map(|value| size_range(value, kilo))
                     .collect::<Option<Vec<_>>>()
             },
         );
@@ -1308,7 +1302,7 @@ impl Reader {
             });
         };
         let (reads, writes) = (sizes[0].clone(), sizes.get(1).unwrap_or(&sizes[0]).clone());
-        let fixed = |(size, text): &(u64, String)| *text == format!("{size}/100");
+
         let own = match access.direction {
             Direction::Read | Direction::Trim => reads,
             Direction::Write => writes,
@@ -1322,9 +1316,10 @@ impl Reader {
                 });
             }
         };
-        let sizes = (!fixed(&own)).then(|| (line, own.1.clone()));
+        let (smallest, text) = own;
+        let sizes = (text != format!("{smallest}/100")).then_some((line, text));
         Some(Records {
-            smallest: own.0,
+            smallest,
             sizes,
             write_sizes: None,
         })
@@ -1926,16 +1921,12 @@ impl Reader {
         files: u64,
         job_end: JobEnd,
     ) -> Vec<Parameter> {
-        let number = |value: &str| {
-            value
-                .parse::<u64>()
-                .ok()
-                .filter(|number| *number <= 1 << 32)
-        };
         let mut given = Vec::new();
         for call in ["fsync", "fdatasync"] {
             let found = self
-                .value(call, "a number of writes", number)
+                .value(call, "a number of writes", |value| {
+                    value.parse().ok().filter(|number: &u64| *number <= 1 << 32)
+                })
                 .filter(|(_, every)| *every > 0);
             given.extend(found.map(|(line, every)| (line, call, every)));
         }
@@ -2254,9 +2245,11 @@ impl Reader {
 
     /// Returns the per cent of reads. As in fio, it has no effect on a job of one direction.
     fn mix(&mut self, access: Access) -> u64 {
-        let percent = |value: &str| value.parse::<u64>().ok().filter(|percent| *percent <= 100);
-        let reads = self.value("rwmixread", "a number from 0 to 100", percent);
-        let writes = self.value("rwmixwrite", "a number from 0 to 100", percent);
+        let [reads, writes] = ["rwmixread", "rwmixwrite"].map(|name| {
+            self.value(name, "a number from 0 to 100", |value| {
+                value.parse::<u64>().ok().filter(|percent| *percent <= 100)
+            })
+        });
         for (line, percent) in [reads, writes].into_iter().flatten() {
             if access.is_mix() && [0, 100].contains(&percent) {
                 self.refuse(
@@ -2327,16 +2320,12 @@ struct Amount {
 /// Parses the rates of reads and writes. One number holds for both. 0, as an empty number, sets no
 /// limit.
 fn rates(value: &str, parse: impl Fn(&str) -> Option<u64>) -> Option<[u64; 2]> {
-    let rate = |text: &str| {
-        if ["", "0"].contains(&text) {
-            Some(0)
-        } else {
-            parse(text)
-        }
-    };
     let values = by_direction(value)
         .into_iter()
-        .map(rate)
+        .map(|text| match text {
+            "" | "0" => Some(0),
+            _ => parse(text),
+        })
         .collect::<Option<Vec<_>>>()?;
     Some([values[0], *values.get(1).unwrap_or(&values[0])])
 }
@@ -2352,16 +2341,12 @@ fn zoned(zones: &str) -> Option<String> {
         .split(':')
         .map(|zone| zone.split_once('/'))
         .collect::<Option<Vec<_>>>()?;
-    let known = |text: &str| {
-        if text.is_empty() {
-            Some(None)
-        } else {
-            text.parse::<u64>().ok().map(Some)
-        }
-    };
     let sizes = parts
         .iter()
-        .map(|(_, size)| known(size))
+        .map(|(_, size)| match *size {
+            "" => Some(None),
+            size => size.parse::<u64>().ok().map(Some),
+        })
         .collect::<Option<Vec<_>>>()?;
     let left = 100_u64.checked_sub(sizes.iter().flatten().sum())?;
     let open = sizes.iter().filter(|size| size.is_none()).count() as u64;
@@ -2414,10 +2399,21 @@ fn by_direction(value: &str) -> Vec<&str> {
     value.split(',').map(str::trim).collect()
 }
 
+fn size_range(value: &str, kilo: u64) -> Option<(u64, String)> {
+    let (least, most) = value.split_once('-')?;
+    let [least, most] = [bytes(least.trim(), kilo)?, bytes(most.trim(), kilo)?];
+    let text = match least == most {
+        true => format!("{least}/100"),
+        false => format!("{least}-{most}"),
+    };
+    (least <= most).then_some((least, text))
+}
+
 /// Parses the sizes of one direction of `bssplit`. As in fio, an entry without a share gets what
 /// the others leave. Returns the smallest size and the engine's parameter.
 fn split(value: &str, kilo: u64) -> Option<(u64, String)> {
-    let entry = |text: &str| {
+    let mut entries = Vec::new();
+    for text in value.split(':') {
         let (size, percent) = text.split_once('/').unwrap_or((text, ""));
         let percent = match percent {
             "" => None,
@@ -2428,9 +2424,8 @@ fn split(value: &str, kilo: u64) -> Option<(u64, String)> {
                     .filter(|percent| *percent <= 100)?,
             ),
         };
-        Some((bytes(size, kilo)?, percent))
-    };
-    let entries = value.split(':').map(entry).collect::<Option<Vec<_>>>()?;
+        entries.push((bytes(size, kilo)?, percent));
+    }
     let known: u64 = entries.iter().filter_map(|(_, percent)| *percent).sum();
     let open = entries
         .iter()
@@ -2439,15 +2434,13 @@ fn split(value: &str, kilo: u64) -> Option<(u64, String)> {
     let left = 100_u64
         .checked_sub(known)
         .filter(|left| open > 0 || *left == 0)?;
-    let share =
-        |percent: Option<u64>| percent.map_or(left as f64 / open as f64, |percent| percent as f64);
-    let shares = entries
-        .iter()
-        .map(|(size, percent)| (size, share(*percent)))
-        .filter(|(_, share)| *share > 0.0);
-    let texts: Vec<_> = shares
-        .map(|(size, share)| format!("{size}/{share}"))
-        .collect();
+    let mut texts = Vec::new();
+    for (size, percent) in &entries {
+        let share = percent.map_or(left as f64 / open as f64, |percent| percent as f64);
+        if share > 0.0 {
+            texts.push(format!("{size}/{share}"));
+        }
+    }
     Some((
         entries.iter().map(|(size, _)| *size).min()?,
         texts.join(":"),
@@ -2467,9 +2460,10 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 fn bytes(text: &str, kilo: u64) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     // The engine has no larger files.
-    let fits = |bytes: &u64| (1..=1 << 60).contains(bytes);
+    let limits = 1..=1 << 60;
     if let Some(digits) = text.strip_prefix("0x") {
-        return u64::from_str_radix(digits, 16).ok().filter(fits);
+        let bytes = u64::from_str_radix(digits, 16).ok();
+        return bytes.filter(|bytes| limits.contains(bytes));
     }
     let (number, unit) = text.split_at(
         text.find(|c: char| !c.is_ascii_digit())
@@ -2488,7 +2482,7 @@ fn bytes(text: &str, kilo: u64) -> Option<u64> {
     let number: u64 = number.parse().ok()?;
     number
         .checked_mul(u64::checked_pow(base, power)?)
-        .filter(fits)
+        .filter(|bytes| limits.contains(bytes))
 }
 
 /// The longest run: a month.

@@ -63,32 +63,23 @@ impl Latency {
             ("clat", "lat", "us", 1e6)
         };
         let (completion, total) = (direction.object(completion), direction.object(total));
-        let mut mean = |times: &Option<Fields>| {
-            Some(
-                source
-                    .number(times.as_ref()?, "mean", draft)?
-                    .divided_by(a_second),
-            )
-        };
-        let (mean, total_mean) = (mean(&completion), mean(&total));
+        let [mean, total_mean] = [&completion, &total].map(|times| {
+            let mean = source.number(times.as_ref()?, "mean", draft)?;
+            Some(mean.divided_by(a_second))
+        });
         // With `lat_percentiles`, fio counts total latencies instead of completion latencies.
-        let counted =
-            |times: &&Fields| times.get("percentile").is_some() || times.get("bins").is_some();
         let kept = completion
-            .as_ref()
-            .filter(counted)
-            .or(total.as_ref().filter(counted));
+            .iter()
+            .chain(&total)
+            .find(|times| times.get("percentile").is_some() || times.get("bins").is_some());
         let all = kept.and_then(|times| times.get("percentile"));
         let printed: BTreeMap<String, &RawValue> = table(all);
         let percentiles = PERCENTILES.each_ref().map(|(percent, _)| {
-            let same = |key: &str| {
-                key.parse::<f64>()
-                    .is_ok_and(|found| (found - percent).abs() < 1e-6)
-            };
-            let (key, raw) = printed.iter().find(|(key, _)| same(key))?;
+            let mut same = printed.iter().filter(|(key, _)| is_percent(key, *percent));
+            let (key, raw) = same.next()?;
             let is_repeated =
                 all.is_some_and(|all| all.get().matches(&format!("\"{key}\"")).count() > 1);
-            if is_repeated || printed.keys().filter(|key| same(key)).count() > 1 {
+            if is_repeated || same.next().is_some() {
                 draft.remark(
                     source.line(raw),
                     format_args!("percentile {key} occurs twice; left out"),
@@ -117,15 +108,10 @@ impl Latency {
 
     /// Returns the percentiles of operations that are counted by latency.
     pub fn from_bins(bins: &BTreeMap<u64, u64>, count: u64, line: u32) -> Self {
-        let percentile = |percent: f64| {
-            Some(Found {
-                value: quantile(bins, percent / 100.0)? / 1e9,
-                line,
-            })
-        };
-        let percentiles = PERCENTILES
-            .each_ref()
-            .map(|(percent, _)| percentile(*percent));
+        let percentiles = PERCENTILES.each_ref().map(|(percent, _)| {
+            let value = quantile(bins, percent / 100.0)? / 1e9;
+            Some(Found { value, line })
+        });
         Latency {
             count,
             percentiles,
@@ -138,15 +124,13 @@ impl Latency {
     /// Percentiles come from the counts, or are lost if there are none.
     pub fn merge(&mut self, other: Latency) {
         let (mine, theirs) = (self.count as f64, other.count as f64);
-        let weigh = |a: Option<Found>, b: Option<Found>| match (a, b) {
-            (Some(a), Some(b)) if mine + theirs > 0.0 => Some(Found {
+        for (own, other) in [(&mut self.mean, other.mean), (&mut self.total, other.total)] {
+            let both = own.zip(other).filter(|_| mine + theirs > 0.0);
+            *own = both.map(|(a, b)| Found {
                 value: (a.value * mine + b.value * theirs) / (mine + theirs),
                 ..a
-            }),
-            _ => None,
-        };
-        self.mean = weigh(self.mean, other.mean);
-        self.total = weigh(self.total, other.total);
+            });
+        }
         if other.bins.is_empty() {
             self.bins.clear();
         } else if !self.bins.is_empty() {
@@ -187,17 +171,14 @@ impl Latency {
             (&LATENCY_MEAN, self.mean),
             (&TOTAL_LATENCY_MEAN, self.total),
         ];
-        let enough =
-            |percent: f64| (100.0 - percent) * self.count as f64 >= 100.0 * 100.0 * (1.0 - 1e-9);
-        let percentiles: Vec<_> = PERCENTILES
-            .iter()
-            .zip(self.percentiles)
-            .filter(|((percent, _), _)| enough(*percent))
-            .map(|((_, metric), found)| (metric, found))
-            .collect();
-        means
+        let mut values: Vec<(&'static MetricKind, Option<Found>)> = means.to_vec();
+        for ((percent, metric), found) in PERCENTILES.iter().zip(self.percentiles) {
+            if (100.0 - percent) * self.count as f64 >= 100.0 * 100.0 * (1.0 - 1e-9) {
+                values.push((metric, found));
+            }
+        }
+        values
             .into_iter()
-            .chain(percentiles)
             .filter_map(|(metric, found)| Some((metric, found?)))
     }
 }
@@ -221,4 +202,10 @@ fn counts(raw: &RawValue, source: &Source, draft: &mut Draft) -> BTreeMap<u64, u
     }
     bins.retain(|_, count| *count > 0);
     bins
+}
+
+/// Returns whether a key of percentiles, such as `99.000000`, is that of `percent`.
+pub(super) fn is_percent(key: &str, percent: f64) -> bool {
+    key.parse::<f64>()
+        .is_ok_and(|found| (found - percent).abs() < 1e-6)
 }

@@ -108,12 +108,11 @@ fn delimits(byte: u8) -> bool {
 /// Returns the end of a value without quotes. After a key, a comma before a digit is a part of it,
 /// because no key begins with a digit.
 fn end_of_value(text: &[u8], start: usize, follows_key: bool) -> usize {
-    let continues = |at: usize| {
-        !delimits(text[at])
-            || (follows_key && text[at] == b',' && text.get(at + 1).is_some_and(u8::is_ascii_digit))
-    };
     (start..text.len())
-        .find(|at| !continues(*at))
+        .find(|at| {
+            let is_digit = text.get(at + 1).is_some_and(u8::is_ascii_digit);
+            delimits(text[*at]) && !(follows_key && text[*at] == b',' && is_digit)
+        })
         .unwrap_or(text.len())
 }
 
@@ -127,16 +126,16 @@ fn edit(text: &[u8], start: usize, end: usize) -> Option<Edit> {
         return None;
     }
     let comma = value.iter().position(|byte| *byte == b',');
-    let is_decimal = |comma: &usize| {
+    let decimal = comma.filter(|comma| {
         let (whole, places) = (&value[..*comma], &value[comma + 1..]);
         let digits = whole.strip_prefix(b"-").unwrap_or(whole);
-        let all_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-        all_digits(digits) && all_digits(places) && places.len() == DECIMALS
-    };
+        let mut all = digits.iter().chain(places);
+        !digits.is_empty() && places.len() == DECIMALS && all.all(u8::is_ascii_digit)
+    });
     Some(Edit {
         start,
         end,
-        point: comma.filter(is_decimal).map(|comma| start + comma),
+        point: decimal.map(|comma| start + comma),
     })
 }
 

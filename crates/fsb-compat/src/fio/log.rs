@@ -193,12 +193,10 @@ struct Interval {
 
 impl Interval {
     fn merge(pair: &[Interval]) -> Interval {
-        let sum = |of: fn(&Interval) -> f64| pair.iter().map(of).sum();
-        let end = pair.last().map_or(0, |last| last.end);
         Interval {
-            end,
-            length: sum(|one| one.length),
-            integral: sum(|one| one.integral),
+            end: pair.last().map_or(0, |last| last.end),
+            length: pair.iter().map(|one| one.length).sum(),
+            integral: pair.iter().map(|one| one.integral).sum(),
         }
     }
 }
@@ -331,17 +329,15 @@ impl Samples {
             .intervals
             .iter()
             .filter(|interval| interval.length > 0.0);
-        let point = |one: &Interval| {
-            (
-                (one.end as f64 - start) / 1e3,
-                one.integral / one.length * unit,
-            )
-        };
+        let points = measured.map(|one| {
+            let seconds = (one.end as f64 - start) / 1e3;
+            (seconds, one.integral / one.length * unit)
+        });
         Some(Timeline {
             workload: name.workload.map(str::to_owned),
             operation: name.operation.to_owned(),
             metric: metric.name.to_owned(),
-            points: measured.map(point).collect(),
+            points: points.collect(),
         })
     }
 

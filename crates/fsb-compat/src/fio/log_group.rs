@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use fsb_model::set::{Remark, Run, Timeline};
+use fsb_model::set::{Remark, Run};
 
 use super::log_name::{LogKind, LogName};
 use crate::tool::{Problem, ReadError};
@@ -43,18 +43,15 @@ pub(crate) fn join(mut runs: Vec<Run>, refused: &[ReadError]) -> Option<Run> {
                 joined.series.push(series);
             }
         }
-        let known = |timeline: &Timeline| {
-            joined.timelines.iter().any(|other| {
+        let known = joined.timelines.len();
+        for timeline in run.timelines {
+            if !joined.timelines[..known].iter().any(|other| {
                 (&other.workload, &other.operation, &other.metric)
                     == (&timeline.workload, &timeline.operation, &timeline.metric)
-            })
-        };
-        let timelines: Vec<Timeline> = run
-            .timelines
-            .into_iter()
-            .filter(|timeline| !known(timeline))
-            .collect();
-        joined.timelines.extend(timelines);
+            }) {
+                joined.timelines.push(timeline);
+            }
+        }
         for histogram in run.histograms {
             if !joined.histograms.iter().any(|other| {
                 (&other.workload, &other.operation) == (&histogram.workload, &histogram.operation)

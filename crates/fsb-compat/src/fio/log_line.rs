@@ -51,14 +51,12 @@ impl Layout {
         if fields[..columns - 1].iter().any(Option::is_none) {
             return None;
         }
-        let has_priority = |usual: usize| {
-            columns > usual && (is_hexadecimal || columns > usual + 1 || last <= Some(1))
-        };
+        let has_priority = columns > 4 && (is_hexadecimal || columns > 5 || last <= Some(1));
         match columns {
             4..=7 if is_way(2) => Some(Layout::Values {
                 columns,
                 has_most: false,
-                has_priority: has_priority(4),
+                has_priority,
             }),
             6..=8 if is_way(3) => Some(Layout::Values {
                 columns,
@@ -90,7 +88,7 @@ impl Layout {
         let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         let fields = fields(line)?;
         let get = |at: usize| fields.get(at).copied().flatten();
-        let way = |at: usize| get(at).filter(|way| *way <= 2).map(|way| way as usize);
+
         match self {
             Layout::Values {
                 columns, has_most, ..
@@ -101,7 +99,7 @@ impl Layout {
                 Some(Row {
                     time: get(0)?,
                     value,
-                    way: way(at)?,
+                    way: get(at).filter(|way| *way <= 2)? as usize,
                     block,
                     counts: Vec::new(),
                     has_offset,
@@ -117,7 +115,7 @@ impl Layout {
                 Some(Row {
                     time: get(0)?,
                     value: 0,
-                    way: way(1)?,
+                    way: get(1).filter(|way| *way <= 2)? as usize,
                     block: get(2)?,
                     counts,
                     has_offset: false,
@@ -130,16 +128,15 @@ impl Layout {
 
 /// Parses numbers with commas between them. A hexadecimal number is `None`.
 fn fields(line: &[u8]) -> Option<Vec<Option<u64>>> {
-    let field = |field: &[u8]| {
-        let text = field.trim_ascii();
-        if let Some(digits) = text.strip_prefix(b"0x") {
-            return digits.iter().all(u8::is_ascii_hexdigit).then_some(None);
-        }
-        crate::text::whole(text).map(Some)
-    };
     line.trim_ascii()
         .split(|byte| *byte == b',')
-        .map(field)
+        .map(|field| {
+            let text = field.trim_ascii();
+            if let Some(digits) = text.strip_prefix(b"0x") {
+                return digits.iter().all(u8::is_ascii_hexdigit).then_some(None);
+            }
+            crate::text::whole(text).map(Some)
+        })
         .collect()
 }
 

@@ -190,13 +190,13 @@ fn operations(direction: &Fields, source: &Source, draft: &mut Draft) -> u64 {
         source.line(raw),
         format_args!("total_ios: '{}' is not a count", source.printed(raw)),
     );
-    let rate = |key| {
-        direction
+    let has_rate = ["bw_bytes", "bw", "iops"].into_iter().any(|key| {
+        let rate = direction
             .get(key)
-            .and_then(|raw| raw.get().parse::<f64>().ok())
-            .is_some_and(|rate| rate > 0.0)
-    };
-    u64::from(["bw_bytes", "bw", "iops"].into_iter().any(rate))
+            .and_then(|raw| raw.get().parse::<f64>().ok());
+        rate.is_some_and(|rate| rate > 0.0)
+    });
+    u64::from(has_rate)
 }
 
 fn one(
@@ -209,17 +209,11 @@ fn one(
     let bytes = source
         .number(direction, "bw_bytes", draft)
         .map(|found| (found, "B/s"));
-    let kilobytes = || {
-        let found = source.number(direction, "bw", draft)?;
-        Some((
-            Found {
-                value: found.value * 1024.0,
-                ..found
-            },
-            "KiB/s",
-        ))
-    };
-    let bandwidth = bytes.or_else(kilobytes);
+    let bandwidth = bytes.or_else(|| {
+        let mut found = source.number(direction, "bw", draft)?;
+        found.value *= 1024.0;
+        Some((found, "KiB/s"))
+    });
     let operations = direction.count("total_ios").unwrap_or_default();
     Measured {
         workload: String::new(),
@@ -236,18 +230,17 @@ fn one(
 impl Measured {
     /// Adds a process that did the same work at the same time: rates add up.
     pub fn merge(&mut self, other: Measured) {
-        let add = |a: Found, b: Found| Found {
-            value: a.value + b.value,
-            ..a
-        };
-        self.bandwidth = match (self.bandwidth, other.bandwidth) {
-            (Some((mine, unit)), Some((theirs, _))) => Some((add(mine, theirs), unit)),
-            _ => None,
-        };
-        self.iops = self
-            .iops
-            .zip(other.iops)
-            .map(|(mine, theirs)| add(mine, theirs));
+        self.bandwidth = self
+            .bandwidth
+            .zip(other.bandwidth)
+            .map(|(mut mine, theirs)| {
+                mine.0.value += theirs.0.value;
+                mine
+            });
+        self.iops = self.iops.zip(other.iops).map(|(mut mine, theirs)| {
+            mine.value += theirs.value;
+            mine
+        });
         self.latency.merge(other.latency);
         self.processes += other.processes;
     }

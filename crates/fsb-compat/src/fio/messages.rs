@@ -82,19 +82,15 @@ impl Messages<'_> {
 /// Returns whether a line is a message that casts doubt on the results: of fio, of one of its
 /// servers (`<host> …`), or about data that does not verify.
 fn is_message(line: &str) -> bool {
-    // A server sends its normal report, too.
-    let is_trouble = |text: &str| {
-        ["error", "fail", "fio:", "verify"]
-            .iter()
-            .any(|word| text.contains(word))
-    };
     let text = without_host(line);
     ["fio:", "verify:", "error:", "client <", "client: host="]
         .iter()
         .any(|start| line.starts_with(start))
         || line.contains(": verify failed at file")
         || error_number(line).is_some()
-        || text.len() < line.len() && is_trouble(text)
+                // A server sends its normal report, too.
+        || text.len() < line.len()
+            && ["error", "fail", "fio:", "verify"].iter().any(|word| text.contains(word))
 }
 
 /// Returns a message without the host that a client prints before the messages of its server.

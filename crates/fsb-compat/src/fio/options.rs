@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::document::Options;
 
 /// Options that change neither the work nor its time: names, places, reports and the order of jobs.
@@ -86,13 +84,9 @@ pub(super) struct Merged<'a> {
 
 impl<'a> Merged<'a> {
     fn get(&self, names: &[&str]) -> Option<&'a str> {
-        let find = |options: &'a Options| {
-            names
-                .iter()
-                .find_map(|name| options.get(*name))
-                .and_then(Value::as_str)
-        };
-        find(self.job).or_else(|| find(self.global))
+        [self.job, self.global]
+            .into_iter()
+            .find_map(|options| names.iter().find_map(|name| options.get(*name))?.as_str())
     }
 
     /// Returns the value of `rw`, which is `read` by default; `None` if it is unknown or a log of
@@ -306,7 +300,7 @@ impl<'a> Merged<'a> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -202,13 +202,10 @@ impl JobResult {
             total_ios: times.count,
             lat_ns: times.into(),
         });
-        let share = |seconds: f64| {
-            if self.seconds > 0.0 {
-                seconds / self.seconds * 100.0
-            } else {
-                0.0
-            }
-        };
+        let [usr_cpu, sys_cpu] = [self.user, self.system].map(|seconds| match self.seconds > 0.0 {
+            true => seconds / f64::from(self.processes) / self.seconds * 100.0,
+            false => 0.0,
+        });
         JobEntry {
             jobname: &self.name,
             groupid: self.group,
@@ -222,8 +219,8 @@ impl JobResult {
             mixed,
             sync,
             job_runtime: self.milliseconds(),
-            usr_cpu: share(self.user / f64::from(self.processes)),
-            sys_cpu: share(self.system / f64::from(self.processes)),
+            usr_cpu,
+            sys_cpu,
         }
     }
 }
@@ -263,13 +260,13 @@ pub fn summary(origin: &Origin, results: &[JobResult]) -> String {
             LatencyKind::NotComparable => None,
         };
         for one in &result.directions {
-            let mib = |bytes: f64| bytes / f64::from(1 << 20);
+            let mib = f64::from(1 << 20);
             text += &format!(
                 "  {}: IOPS={:.0}, BW={:.1}MiB/s ({:.1}MiB/{}msec)\n",
                 one.direction.name(),
                 result.per_second(one.operations),
-                mib(result.per_second(one.bytes)),
-                mib(one.bytes as f64),
+                result.per_second(one.bytes) / mib,
+                one.bytes as f64 / mib,
                 result.milliseconds(),
             );
             if let (Some(kind), Some(times)) = (kind, &one.times) {

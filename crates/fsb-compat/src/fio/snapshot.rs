@@ -46,55 +46,50 @@ pub(super) fn is_snapshot(document: &Document, next: &Document, continues: bool)
 /// Returns whether the next report has an earlier time: files of reports need not be in the order
 /// of time.
 fn was_printed_later(document: &Document, next: &Document) -> bool {
-    let later = |one: Option<i64>, other: Option<i64>| {
-        one.zip(other).is_some_and(|(one, other)| one > other)
-    };
-    later(document.timestamp_ms, next.timestamp_ms) || later(document.timestamp, next.timestamp)
+    let milliseconds = document.timestamp_ms.zip(next.timestamp_ms);
+    let seconds = document.timestamp.zip(next.timestamp);
+    [milliseconds, seconds]
+        .into_iter()
+        .flatten()
+        .any(|(one, other)| one > other)
 }
 
 /// Returns whether the next report has every error of this one. An error stays until the end of a
 /// run.
 fn repeats_errors(document: &Document, next: &Document) -> bool {
-    let repeats = |(one, other): (&Job, &Job)| {
-        one.unknown_error().is_none()
-            && one
-                .error()
-                .is_none_or(|(error, _)| other.error().is_some_and(|(other, _)| other == error))
-    };
     let sums = document.sum.iter().zip(&next.sum);
+    let mut pairs = document.jobs.iter().zip(&next.jobs).chain(sums);
     document.sum.is_some() == next.sum.is_some()
-        && document
-            .jobs
-            .iter()
-            .zip(&next.jobs)
-            .chain(sums)
-            .all(repeats)
+        && pairs.all(|(one, other)| {
+            one.unknown_error().is_none()
+                && one
+                    .error()
+                    .is_none_or(|(error, _)| other.error().is_some_and(|(other, _)| other == error))
+        })
 }
 
 fn is_same_work(document: &Document, next: &Document) -> bool {
-    let options = |job: &Job| {
-        job.fields
-            .get("job options")
-            .map(|raw| raw.get().split_whitespace().collect::<String>())
-    };
     document.version == next.version
         && document.jobs.len() == next.jobs.len()
         && !next.jobs.is_empty()
         && document.jobs.iter().zip(&next.jobs).all(|(one, other)| {
+            let [options, next] = [one, other].map(|job| {
+                let options = job.fields.get("job options")?.get();
+                Some(options.split_whitespace().collect::<String>())
+            });
             (&one.name, one.group, &one.host) == (&other.name, other.group, &other.host)
-                && options(one) == options(other)
+                && options == next
         })
 }
 
 /// Returns whether every counter of the next report may have grown from this one.
 fn continues_counters(document: &Document, next: &Document) -> bool {
-    let grew = |(one, other): (&Job, &Job)| {
-        let keys = ["elapsed", "ctx"];
-        keys.iter()
+    document.jobs.iter().zip(&next.jobs).all(|(one, other)| {
+        ["elapsed", "ctx"]
+            .iter()
             .all(|key| not_less(&one.fields, &other.fields, key))
             && WAYS.iter().all(|way| grew_in(one, other, way))
-    };
-    document.jobs.iter().zip(&next.jobs).all(grew)
+    })
 }
 
 fn grew_in(one: &Job, other: &Job, way: &str) -> bool {
@@ -125,34 +120,36 @@ fn not_less(one: &Fields, other: &Fields, key: &str) -> bool {
 /// Returns whether the next report counts clearly more operations of a longer time. The last report
 /// of a run may follow another one at once, but repetitions of one job have similar times as well.
 fn ran_longer(document: &Document, next: &Document) -> bool {
-    let longer = |(one, other): (&Job, &Job)| {
-        let seconds = other
-            .fields
-            .whole("elapsed")
-            .zip(one.fields.whole("elapsed"))
-            .map(|(other, one)| other.saturating_sub(one));
-        let in_way = |way: &&str| {
-            let (Some(one), Some(other)) = (one.fields.object(way), other.fields.object(way))
-            else {
-                return false;
-            };
-            let grew = |key| Some(other.whole(key)?.saturating_sub(one.whole(key)?));
-            // `runtime` is in milliseconds. Half of the growth of `elapsed` allows for its
-            // rounding, and a tenth of the time for the jitter of repetitions.
-            let least = one.whole("runtime").unwrap_or_default() / 10 + 1;
-            let time = match (grew("runtime"), seconds) {
-                (Some(milliseconds), Some(seconds)) => {
-                    milliseconds >= seconds.saturating_mul(500).max(least)
-                }
-                (Some(milliseconds), None) => milliseconds >= least,
-                (None, Some(seconds)) => seconds > 0,
-                (None, None) => false,
-            };
-            time && grew("total_ios").is_some_and(|operations| operations > 0)
-        };
-        seconds.is_none_or(|seconds| seconds >= 0) && WAYS.iter().any(in_way)
+    document.jobs.iter().zip(&next.jobs).any(|(one, other)| {
+        let seconds = growth(&one.fields, &other.fields, "elapsed");
+        seconds.is_none_or(|seconds| seconds >= 0)
+            && WAYS
+                .iter()
+                .any(|way| ran_longer_in(one, other, way, seconds))
+    })
+}
+
+fn growth(one: &Fields, other: &Fields, key: &str) -> Option<i64> {
+    Some(other.whole(key)?.saturating_sub(one.whole(key)?))
+}
+
+fn ran_longer_in(one: &Job, other: &Job, way: &str, seconds: Option<i64>) -> bool {
+    let (Some(one), Some(other)) = (one.fields.object(way), other.fields.object(way)) else {
+        return false;
     };
-    document.jobs.iter().zip(&next.jobs).any(longer)
+
+    // `runtime` is in milliseconds. Half of the growth of `elapsed` allows for its
+    // rounding, and a tenth of the time for the jitter of repetitions.
+    let least = one.whole("runtime").unwrap_or_default() / 10 + 1;
+    let time = match (growth(&one, &other, "runtime"), seconds) {
+        (Some(milliseconds), Some(seconds)) => {
+            milliseconds >= seconds.saturating_mul(500).max(least)
+        }
+        (Some(milliseconds), None) => milliseconds >= least,
+        (None, Some(seconds)) => seconds > 0,
+        (None, None) => false,
+    };
+    time && growth(&one, &other, "total_ios").is_some_and(|operations| operations > 0)
 }
 
 #[cfg(test)]

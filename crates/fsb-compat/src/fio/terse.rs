@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use fsb_model::set::Run;
 
-use super::latency::{Latency, PERCENTILES};
+use super::latency::{Latency, PERCENTILES, is_percent};
 use super::measured::{Measured, OPTIONS_UNKNOWN};
 use super::messages::{Messages, error_text};
 use super::names::{NAME, is_version, workload_names};
@@ -100,14 +100,29 @@ impl<'t> Fields<'t> {
 
     /// Returns the time at which `percent` of all operations were complete: `99.000000%=3948`, in
     /// microseconds.
+    fn grew(&self, later: &Fields) -> bool {
+        // Sizes, runtimes and longest times grow; the shortest time falls.
+        let pairs = [
+            (self.value(0), later.value(0)),
+            (self.value(3), later.value(3)),
+            (self.value(9), later.value(9)),
+            (later.value(8), self.value(8)),
+        ];
+        self.value(3) == Some(0.0)
+            || pairs
+                .iter()
+                .all(|(less, more)| less.zip(*more).is_some_and(|(less, more)| less <= more))
+    }
+
+    fn ran_longer(&self, later: &Fields) -> bool {
+        let [size, time] = [0, 3].map(|at| Some(later.value(at)? - self.value(at)?));
+        time.is_some_and(|time| time >= LONGER) && size.is_some_and(|size| size > 0.0)
+    }
+
     fn percentile(&self, percent: f64) -> Option<Found> {
-        let same = |text: &str| {
-            text.parse::<f64>()
-                .is_ok_and(|found| (found - percent).abs() < 1e-6)
-        };
         let (_, time) = (12..32)
             .filter_map(|at| self.text(at).split_once("%="))
-            .find(|(found, _)| same(found))?;
+            .find(|(found, _)| is_percent(found, percent))?;
         Some(Found {
             value: time.parse::<f64>().ok()? / 1e6,
             line: self.number,
@@ -115,14 +130,13 @@ impl<'t> Fields<'t> {
     }
 
     fn measured(&self, draft: &mut Draft) -> Measured {
-        let microseconds = |found: Found| found.divided_by(1e6);
         let iops = self.number(2, draft);
         // Operations are not printed.
         let seconds = self.value(3).unwrap_or_default() / 1e3;
         let latency = Latency {
             count: iops.map_or(0.0, |iops| iops.value * seconds) as u64,
-            mean: self.number(10, draft).map(microseconds),
-            total: self.number(34, draft).map(microseconds),
+            mean: self.number(10, draft).map(|found| found.divided_by(1e6)),
+            total: self.number(34, draft).map(|found| found.divided_by(1e6)),
             percentiles: PERCENTILES
                 .each_ref()
                 .map(|(percent, _)| self.percentile(*percent)),
@@ -164,23 +178,11 @@ impl<'t> Line<'t> {
             .take_while(|fields| fields.len() == DISK && fields[DISK - 1].ends_with('%'))
             .count()
             * DISK;
-        let whole = |at: usize| {
-            rest.get(disks + at)
-                .and_then(|field| field.parse::<i64>().ok())
-        };
-        let survived = whole(0).and(whole(1)).unwrap_or_default();
-        let offset = |at: usize| {
-            fields[..at]
-                .iter()
-                .map(|field| field.len() + 1)
-                .sum::<usize>()
-        };
-        let start = offset(end + BETWEEN);
-        let end = start
-            + rest[..disks]
-                .iter()
-                .map(|field| field.len() + 1)
-                .sum::<usize>();
+        let [first, survived] =
+            [disks, disks + 1].map(|at| rest.get(at).and_then(|field| field.parse::<i64>().ok()));
+        let survived = first.and(survived).unwrap_or_default();
+        let start = length(&fields[..end + BETWEEN]);
+        let end = start + length(&rest[..disks]);
         Some(Line {
             number,
             version: fields[1].strip_prefix("fio-")?,
@@ -193,7 +195,7 @@ impl<'t> Line<'t> {
                 .unwrap_or(survived),
             ways: (0..ways)
                 .map(|way| Fields {
-                    all: &text[offset(BEFORE + columns * way)..],
+                    all: &text[length(&fields[..BEFORE + columns * way])..],
                     number,
                 })
                 .collect(),
@@ -207,28 +209,12 @@ impl<'t> Line<'t> {
 
     /// Returns whether a line reports a later moment of the same execution (`--status-interval`).
     fn is_continued_by(&self, later: &Line, continues: bool) -> bool {
-        let at_least = |one: Option<f64>, other: Option<f64>| {
-            one.zip(other).is_some_and(|(one, other)| one <= other)
-        };
-        let grew = |(one, other): (&Fields, &Fields)| {
-            // Sizes, runtimes and longest times grow; the shortest time falls.
-            let grow = [0, 3, 9]
-                .iter()
-                .all(|at| at_least(one.value(*at), other.value(*at)));
-            one.value(3) == Some(0.0) || grow && at_least(other.value(8), one.value(8))
-        };
-        let longer = |(one, other): (&Fields, &Fields)| {
-            let both = |at| {
-                one.value(at)
-                    .zip(other.value(at))
-                    .map(|(one, other)| other - one)
-            };
-            both(3).is_some_and(|time| time >= LONGER) && both(0).is_some_and(|size| size > 0.0)
-        };
         let mut pairs = self.ways.iter().zip(&later.ways);
         // An error stays until the end of an execution.
         let is_repeated = self.error == 0 || self.error == later.error;
-        is_repeated && pairs.clone().all(grew) && (continues || pairs.any(longer))
+        is_repeated
+            && pairs.clone().all(|(one, other)| one.grew(other))
+            && (continues || pairs.any(|(one, other)| one.ran_longer(other)))
     }
 }
 
@@ -336,17 +322,16 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
     runs.finish(|| "no job in its terse report did any I/O".to_owned())
 }
 
+/// Returns the length of fields with a separator after each.
+fn length(fields: &[&str]) -> usize {
+    fields.iter().map(|field| field.len() + 1).sum()
+}
+
 /// Returns the reads and writes of all disks.
 fn requests(disks: &[&str]) -> u64 {
-    let of_disk = |disk: &[&str]| {
-        disk[1..3]
-            .iter()
-            .map(|field| field.parse::<u64>().unwrap_or_default())
-            .fold(0, u64::saturating_add)
-    };
-    disks
-        .chunks_exact(DISK)
-        .map(of_disk)
+    let fields = disks.chunks_exact(DISK).flat_map(|disk| &disk[1..3]);
+    fields
+        .map(|field| field.parse::<u64>().unwrap_or_default())
         .fold(0, u64::saturating_add)
 }
 

@@ -10,7 +10,7 @@ use super::replay::Replay;
 use crate::commands::{Ranked, Recipe};
 use crate::mark;
 use crate::record_text::{stop_reason_text, warning_text};
-use crate::summary::{ReportTrial, interference, risks};
+use crate::summary::{CompactTrial, interference, risks};
 
 /// The schema of the JSON form.
 pub const SCHEMA: &str = "fsbench/choice/1";
@@ -154,7 +154,7 @@ impl Choice {
     }
 
     /// Returns the result of a run whose plan is a race. Returns `None` for another run.
-    pub fn from_run(record: &RunRecord, trials: &[ReportTrial]) -> Option<Choice> {
+    pub fn from_run(record: &RunRecord, trials: &[CompactTrial]) -> Option<Choice> {
         let plan = &record.plan;
         let race = plan.race.as_ref()?;
         let mut replay = Replay::from_run(record, trials);
@@ -285,7 +285,7 @@ fn dropped(targets: &[Target], out: Option<&Out>) -> Option<Dropped> {
 
 /// Returns the effects of options, from the race rounds of the first stage alone. Later rounds
 /// favour fast candidates, so options are not balanced in them.
-fn effects(record: &RunRecord, trials: &[ReportTrial], replay: &Replay) -> Vec<Effect> {
+fn effects(record: &RunRecord, trials: &[CompactTrial], replay: &Replay) -> Vec<Effect> {
     let Some(race) = &record.plan.race else {
         return Vec::new();
     };

@@ -7,7 +7,7 @@ use fsb_model::{Better, Outcome, Phase, RunRecord};
 use fsb_stats::race::{Drawn, Entry, Race, Settings};
 
 use crate::mark;
-use crate::summary::{ReportTrial, risks};
+use crate::summary::{CompactTrial, risks};
 
 /// A candidate without a value in this number of race rounds is not measured any more.
 const MOST_FAILURES: usize = 2;
@@ -38,12 +38,12 @@ struct Given<'a> {
 
 impl Replay {
     /// Replays a run whose plan is a race, with all of its rounds.
-    pub fn from_run(record: &RunRecord, trials: &[ReportTrial]) -> Replay {
+    pub fn from_run(record: &RunRecord, trials: &[CompactTrial]) -> Replay {
         Replay::until(record, trials, u32::MAX)
     }
 
     /// Replays the rounds up to the block `last`.
-    pub(super) fn until(record: &RunRecord, trials: &[ReportTrial], last: u32) -> Replay {
+    pub(super) fn until(record: &RunRecord, trials: &[CompactTrial], last: u32) -> Replay {
         let plan = &record.plan;
         let error = plan.race.as_ref().map_or(0.05, |race| race.error);
         let race = Race::new(
@@ -188,7 +188,7 @@ fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> 
 /// plan.
 fn given<'a>(
     record: &RunRecord,
-    trials: &'a [ReportTrial],
+    trials: &'a [CompactTrial],
     last: u32,
 ) -> BTreeMap<u32, BTreeMap<usize, Given<'a>>> {
     let mut blocks: BTreeMap<u32, BTreeMap<usize, Given<'_>>> = BTreeMap::new();

@@ -5,7 +5,7 @@ use fsb_model::{RunRecord, Trial};
 use super::screen::loss;
 use super::*;
 use crate::sample;
-use crate::summary::ReportTrial;
+use crate::summary::CompactTrial;
 
 /// Three candidates in six race rounds. The second one is the fastest and unsafe.
 fn raced(risky: bool) -> (RunRecord, Vec<Trial>) {
@@ -42,7 +42,7 @@ fn raced(risky: bool) -> (RunRecord, Vec<Trial>) {
 }
 
 fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> (Choice, String) {
-    let choice = Choice::from_run(record, &ReportTrial::all(trials)).unwrap();
+    let choice = Choice::from_run(record, &CompactTrial::all(trials)).unwrap();
     let text = screen(&choice, 200);
     (choice, text)
 }

@@ -17,7 +17,7 @@ use crate::escape::ScriptSafe;
 use crate::page::{Block, Blocks, Opening, PLOTLY, Section};
 use crate::report::Report;
 use crate::show::{bound, capital, counted, grouped};
-use crate::summary::{MOST_TRIALS, ReportTrial};
+use crate::summary::{CompactTrial, MOST_TRIALS};
 use crate::table::{Table, TableCell, TableRow};
 use crate::view::{Row, View, legend_of_marks};
 
@@ -304,7 +304,7 @@ fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {
 }
 
 /// The numbers of the page for programs: the primary metric of every measured trial with a value.
-struct Data<'a>(&'a [ReportTrial]);
+struct Data<'a>(&'a [CompactTrial]);
 
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -329,7 +329,7 @@ struct DataLine<'a> {
 }
 
 impl DataLine<'_> {
-    fn from_trial(trial: &ReportTrial) -> Option<DataLine<'_>> {
+    fn from_trial(trial: &CompactTrial) -> Option<DataLine<'_>> {
         let primary = trial.primary()?;
         Some(DataLine {
             target: &trial.what.target,
@@ -675,7 +675,7 @@ mod tests {
         use crate::report::Report;
         use crate::sample;
         use crate::summary::headline::samples;
-        use crate::summary::{PublishedTable, ReportTrial, Summary, SummaryInputs};
+        use crate::summary::{CompactTrial, PublishedTable, Summary, SummaryInputs};
 
         fn render(summary: &Summary, trials: &[Trial]) -> String {
             html::render(&Report::of_run(summary, trials))
@@ -939,7 +939,7 @@ mod tests {
             trials: &[fsb_model::Trial],
             table: &PublishedTable,
         ) -> Summary {
-            let trials = ReportTrial::all(trials);
+            let trials = CompactTrial::all(trials);
             Summary::new(&SummaryInputs {
                 published: Some(table),
                 ..SummaryInputs::new(record, &trials)

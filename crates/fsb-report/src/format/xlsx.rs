@@ -18,7 +18,7 @@ use super::member::Format;
 use crate::compare::Selection;
 use crate::compare::between::condition_text;
 use crate::report::Report;
-use crate::summary::{ReportTrial, Summary};
+use crate::summary::{CompactTrial, Summary};
 use crate::summary_line::{self, COLUMNS, Value};
 use crate::view::View;
 use crate::visible;
@@ -101,7 +101,7 @@ fn summary(book: &mut Workbook, report: &Report<'_>) -> Result<(), XlsxError> {
 /// Returns the number of lines that have no room.
 fn of_trials(
     book: &mut Workbook,
-    trials: &[ReportTrial],
+    trials: &[CompactTrial],
     summary: &Summary,
 ) -> Result<usize, XlsxError> {
     /// Columns of numbers.

@@ -8,7 +8,7 @@ use fsb_model::{RunRecord, TargetKind, Trial, Warning, metric};
 use super::claims::PublishedClaims;
 use super::model::{Numbers, Summary, TargetSummary, Workload};
 use super::published::PublishedTable;
-use super::report_trial::ReportTrial;
+use super::trial_value::CompactTrial;
 use super::{
     advice, cases, causes, earlier, environment, facts, headline, match_published, matrix, method,
     neighbours, risks, scaling, traced, trust, warnings,
@@ -20,7 +20,7 @@ pub struct SummaryInputs<'a> {
     /// The record of the run. The first target of the plan is the one that others are compared with.
     pub record: &'a RunRecord,
     /// The trials.
-    pub trials: &'a [ReportTrial],
+    pub trials: &'a [CompactTrial],
     /// The targets as sets of the run's matrices of sizes; empty for a run without a matrix.
     pub matrices: &'a [Set],
     /// Published values of the same workloads.
@@ -28,12 +28,12 @@ pub struct SummaryInputs<'a> {
     /// Published statements about the same quantities.
     pub claims: Option<&'a PublishedClaims>,
     /// The record and the trials of an earlier run of the same plan.
-    pub earlier: Option<(&'a RunRecord, &'a [ReportTrial])>,
+    pub earlier: Option<(&'a RunRecord, &'a [CompactTrial])>,
 }
 
 impl<'a> SummaryInputs<'a> {
     /// Returns the inputs of a run beside which nothing else is shown.
-    pub fn new(record: &'a RunRecord, trials: &'a [ReportTrial]) -> SummaryInputs<'a> {
+    pub fn new(record: &'a RunRecord, trials: &'a [CompactTrial]) -> SummaryInputs<'a> {
         SummaryInputs {
             record,
             trials,
@@ -93,18 +93,18 @@ impl Summary {
 
     /// Assembles the summary of a run from its record and its trials alone.
     pub fn of_run(record: &RunRecord, trials: &[Trial]) -> Summary {
-        Summary::of_shown(record, &ReportTrial::all(trials))
+        Summary::of_shown(record, &CompactTrial::all(trials))
     }
 
     /// Assembles the same summary from trials that hold only the fields that reports show.
-    pub fn of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
+    pub fn of_shown(record: &RunRecord, trials: &[CompactTrial]) -> Summary {
         Summary::new(&SummaryInputs::new(record, trials))
     }
 }
 
 impl Numbers {
     /// Computes the numbers of a run.
-    pub fn new(record: &RunRecord, trials: &[ReportTrial]) -> Numbers {
+    pub fn new(record: &RunRecord, trials: &[CompactTrial]) -> Numbers {
         let theta = record.plan.theta;
         let unjudged = record.unjudged();
         let targets = targets(record);
@@ -209,7 +209,7 @@ fn what(target: &fsb_model::Target) -> String {
 }
 
 /// Returns the number of measured blocks that have trials.
-fn blocks(trials: &[ReportTrial]) -> u32 {
+fn blocks(trials: &[CompactTrial]) -> u32 {
     let blocks: BTreeSet<u32> = trials
         .iter()
         .filter(|trial| trial.counts())

@@ -13,8 +13,8 @@ use fsb_stats::{
 use super::model::{
     CellState, Lost, MeasuredCell, Overall, Secondary, TargetSummary, TrialPoint, Workload,
 };
-use super::report_trial::{MetricKind, NoValue, ReportTrial, last_attempts, value};
 use super::timeline::{JoinedTimeline, WarmUps};
+use super::trial_value::{CompactTrial, MetricKind, NoValue, last_attempts, value};
 use super::{costs, latency, risks, roles, samples, withheld};
 use crate::mark;
 
@@ -22,7 +22,7 @@ use crate::mark;
 /// the correlation of neighbouring blocks.
 pub(super) fn cases(
     record: &RunRecord,
-    trials: &[ReportTrial],
+    trials: &[CompactTrial],
 ) -> (Vec<Workload>, Option<Correlation>) {
     let sorted = sort_into_cases(record, trials);
     let mut cases: Vec<Workload> = sorted
@@ -67,12 +67,12 @@ pub(super) fn cases(
 /// One case with its trials that count.
 struct CaseTrials<'a> {
     label: &'a str,
-    trials: Vec<&'a ReportTrial>,
+    trials: Vec<&'a CompactTrial>,
 }
 
 /// Sorts the trials that count into cases: those of the plan in its order, then those that only the
 /// trials know. Each trial is visited once, for a run may have hundreds of thousands.
-fn sort_into_cases<'a>(record: &'a RunRecord, trials: &'a [ReportTrial]) -> Vec<CaseTrials<'a>> {
+fn sort_into_cases<'a>(record: &'a RunRecord, trials: &'a [CompactTrial]) -> Vec<CaseTrials<'a>> {
     let case = |label| CaseTrials {
         label,
         trials: Vec::new(),
@@ -105,7 +105,7 @@ pub struct CaseNow {
 /// Returns the state of every case after the trials so far. A run calls this at each interim
 /// analysis.
 pub fn case_states(record: &RunRecord, trials: &[Trial]) -> Vec<CaseNow> {
-    let trials = &*ReportTrial::all(trials);
+    let trials = &*CompactTrial::all(trials);
     let precision = match record.plan.repetition {
         Repetition::Precision { half_width, .. } => Some(half_width),
         _ => None,
@@ -159,7 +159,7 @@ fn cells(
         .iter()
         .find_map(|trial| trial.primary())
         .map_or_else(nothing_measured, Metric::from);
-    let mut by_target: HashMap<&str, Vec<&ReportTrial>> = HashMap::new();
+    let mut by_target: HashMap<&str, Vec<&CompactTrial>> = HashMap::new();
     for trial in &case.trials {
         by_target.entry(&trial.what.target).or_default().push(trial);
     }
@@ -285,7 +285,7 @@ pub(super) fn overall(
 /// Assembles a cell from its measured trials. `primary` names the case's metric; `target` says why
 /// the target as a whole could not be measured.
 pub(super) fn cell(
-    trials: &[&ReportTrial],
+    trials: &[&CompactTrial],
     primary: &Metric,
     target: Option<&TargetRecord>,
 ) -> MeasuredCell {
@@ -293,7 +293,7 @@ pub(super) fn cell(
     let mut points = Vec::new();
     let mut lost = Vec::new();
     let mut first_lost: Option<NoValue> = None;
-    let mut valued: Vec<(&ReportTrial, f64)> = Vec::new();
+    let mut valued: Vec<(&CompactTrial, f64)> = Vec::new();
     for trial in &trials {
         match value(trial, primary) {
             Ok(value) => {
@@ -324,7 +324,7 @@ pub(super) fn cell(
     for index in estimate.iter().flat_map(|estimate| &estimate.outliers) {
         points[*index].outlier = true;
     }
-    let good: Vec<&ReportTrial> = trials
+    let good: Vec<&CompactTrial> = trials
         .iter()
         .copied()
         .filter(|trial| trial.outcome == Outcome::Ok)
@@ -374,7 +374,7 @@ fn state_of(first_lost: Option<NoValue>, target: Option<&TargetRecord>) -> CellS
 }
 
 /// Returns every other metric of the good trials, in the order in which they record them.
-fn other_metrics(good: &[&ReportTrial], primary: &Metric) -> Vec<Secondary> {
+fn other_metrics(good: &[&CompactTrial], primary: &Metric) -> Vec<Secondary> {
     let mut names: Vec<&MetricKind> = Vec::new();
     for metric in good.iter().flat_map(|trial| trial.metrics()) {
         if metric.kind.name != primary.name
@@ -389,7 +389,7 @@ fn other_metrics(good: &[&ReportTrial], primary: &Metric) -> Vec<Secondary> {
         .collect()
 }
 
-fn describe_metric(good: &[&ReportTrial], metric: &MetricKind) -> Option<Secondary> {
+fn describe_metric(good: &[&CompactTrial], metric: &MetricKind) -> Option<Secondary> {
     let points: Vec<BlockValue> = good
         .iter()
         .filter_map(|trial| {

@@ -14,7 +14,7 @@ use fsb_model::{Outcome, RunRecord, metric};
 use fsb_stats::{FEWEST_JUDGED, Interval, LEVEL, t_interval};
 use serde::Serialize;
 
-use super::report_trial::{ReportTrial, last_attempts};
+use super::trial_value::{CompactTrial, last_attempts};
 
 /// Bytes of a flushed write of the probe, and of its random read.
 const PROBED: f64 = 4096.0;
@@ -86,9 +86,9 @@ const CAUSES: [CauseKind; 3] = [CauseKind::Cpu, CauseKind::Flushes, CauseKind::B
 pub(crate) fn explanations(
     record: &RunRecord,
     differences: &[(&str, usize)],
-    trials: &[ReportTrial],
+    trials: &[CompactTrial],
 ) -> Vec<Explanation> {
-    let mut by_cell: BTreeMap<(&str, &str), Vec<&ReportTrial>> = BTreeMap::new();
+    let mut by_cell: BTreeMap<(&str, &str), Vec<&CompactTrial>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
         by_cell
             .entry((&trial.what.workload, &trial.what.target))
@@ -125,7 +125,7 @@ pub(crate) fn explanations(
 /// Returns the time of an operation, and the parts of it that CPU, flushes and bytes account for.
 /// Returns `None` if the trial is invalid or lacks a count, if its number of workers is unknown, or
 /// if the device was not probed in its block.
-fn costs(record: &RunRecord, trial: &ReportTrial) -> Option<Costs> {
+fn costs(record: &RunRecord, trial: &CompactTrial) -> Option<Costs> {
     let rates = record
         .devices_probed
         .get(&trial.block)?
@@ -144,7 +144,7 @@ fn costs(record: &RunRecord, trial: &ReportTrial) -> Option<Costs> {
 
 /// Returns the number of threads in all processes. Returns `None` for flows, whose threads do
 /// different work.
-fn workers(trial: &ReportTrial) -> Option<f64> {
+fn workers(trial: &CompactTrial) -> Option<f64> {
     let count = |name: &str| {
         trial
             .what
@@ -160,7 +160,7 @@ fn workers(trial: &ReportTrial) -> Option<f64> {
 
 /// Returns the seconds of a flush and of a byte on the raw device. Returns `None` if the probe
 /// lacks a rate.
-fn prices(trial: &ReportTrial, rates: &DeviceRates) -> Option<[f64; 2]> {
+fn prices(trial: &CompactTrial, rates: &DeviceRates) -> Option<[f64; 2]> {
     let is_random = trial
         .what
         .params

@@ -8,14 +8,14 @@ use fsb_model::units::{show_bytes, show_duration};
 use fsb_model::{Repetition, RunRecord};
 
 use super::device;
-use super::report_trial::{self, ReportTrial};
+use super::trial_value::{self, CompactTrial};
 use crate::record_text::{placement_reason_text, stop_reason_text};
 use crate::releases::Fact;
 use crate::show::{counted, scale};
 
 /// Returns the facts of a run: medium, device, placement, kernel, blocks, scale, seed, controls,
 /// time.
-pub(super) fn facts(record: &RunRecord, trials: &[ReportTrial], blocks: u32) -> Vec<Fact> {
+pub(super) fn facts(record: &RunRecord, trials: &[CompactTrial], blocks: u32) -> Vec<Fact> {
     let mut facts = Vec::new();
     let media: BTreeSet<&str> = record
         .media
@@ -104,19 +104,19 @@ fn asked(record: &RunRecord) -> Option<u32> {
 
 /// Returns the duration of the run in seconds: the sum of its segments, killed ones up to their
 /// last trial. Returns `None` if it is unknown.
-pub(super) fn seconds(record: &RunRecord, trials: &[ReportTrial]) -> Option<f64> {
+pub(super) fn seconds(record: &RunRecord, trials: &[CompactTrial]) -> Option<f64> {
     let mut total = 0.0;
     for (index, segment) in record.segments.iter().enumerate() {
-        let started = report_trial::seconds(&segment.started)?;
+        let started = trial_value::seconds(&segment.started)?;
         let next = record
             .segments
             .get(index + 1)
-            .and_then(|next| report_trial::seconds(&next.started))
+            .and_then(|next| trial_value::seconds(&next.started))
             .unwrap_or(f64::INFINITY);
         let ended = segment
             .ended
             .as_deref()
-            .and_then(report_trial::seconds)
+            .and_then(trial_value::seconds)
             .unwrap_or_else(|| {
                 trials
                     .iter()

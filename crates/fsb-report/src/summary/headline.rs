@@ -8,7 +8,7 @@ use fsb_stats::{
 };
 
 use super::model::{Numbers, TargetSummary, Workload};
-use super::report_trial::ReportTrial;
+use super::trial_value::CompactTrial;
 use super::withheld::Withheld;
 use super::{interference, neighbours, risks};
 use crate::answer::{CountedOutcome, RowAnswer, TallyWords, bound, tally, unjudged_answer};
@@ -18,7 +18,7 @@ use crate::show::{
 
 /// Returns the whole answer: what precedes it, the answer itself, and the strongest effect of a
 /// background.
-pub(crate) fn answer(summary: &Numbers, trials: &[ReportTrial]) -> String {
+pub(crate) fn answer(summary: &Numbers, trials: &[CompactTrial]) -> String {
     let simulated = simulated(summary).unwrap_or_default();
     let preface = interference::preface(trials).or_else(|| withheld(summary));
     let answer = simulated + &preface.unwrap_or_default() + &headline(summary);
@@ -192,7 +192,7 @@ fn withheld(summary: &Numbers) -> Option<String> {
 
 /// Returns whether the answer names the reasons why cases are not judged. It has no room for them
 /// if it begins with interference, unless they are the whole answer.
-pub(crate) fn names_withheld(summary: &Numbers, trials: &[ReportTrial]) -> bool {
+pub(crate) fn names_withheld(summary: &Numbers, trials: &[CompactTrial]) -> bool {
     are_all_withheld(summary)
         || are_some_withheld(summary) && interference::preface(trials).is_none()
 }

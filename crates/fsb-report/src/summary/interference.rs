@@ -5,15 +5,15 @@ use std::mem::discriminant;
 
 use fsb_model::{Interference, Phase};
 
-use super::report_trial::ReportTrial;
+use super::trial_value::CompactTrial;
 use crate::record_text::{interference_text, largest_interference_text};
 use crate::show::{counted, listed};
 
 /// Returns text such as `CPU steal 3 %: 4 of 180 trials affected and retried`. Returns `None` if
 /// interference affected no trial.
-pub(super) fn warning(trials: &[ReportTrial]) -> Option<String> {
+pub(super) fn warning(trials: &[CompactTrial]) -> Option<String> {
     let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
-    let affected: Vec<&ReportTrial> = measured()
+    let affected: Vec<&CompactTrial> = measured()
         .filter(|trial| !trial.extras().interference.is_empty())
         .collect();
     if affected.is_empty() {
@@ -28,13 +28,13 @@ pub(super) fn warning(trials: &[ReportTrial]) -> Option<String> {
     }
     // Attempts of one trial count as one trial. So do trials of a block that a resumed run measured
     // again.
-    let place = |trial: &ReportTrial| {
+    let place = |trial: &CompactTrial| {
         (
             trial.block,
             cells[&(&*trial.what.target, &*trial.what.workload)],
         )
     };
-    let places = |wanted: &dyn Fn(&ReportTrial) -> bool| -> BTreeSet<_> {
+    let places = |wanted: &dyn Fn(&CompactTrial) -> bool| -> BTreeSet<_> {
         affected
             .iter()
             .filter(|trial| wanted(trial))
@@ -96,9 +96,9 @@ impl Share {
 }
 
 /// Returns the share of the analysed trials that interference affected. Empty if it affected none.
-pub(super) fn share(trials: &[ReportTrial]) -> impl Iterator<Item = Share> {
-    let analysed: Vec<&ReportTrial> = trials.iter().filter(|trial| trial.counts()).collect();
-    let affected: Vec<&ReportTrial> = analysed
+pub(super) fn share(trials: &[CompactTrial]) -> impl Iterator<Item = Share> {
+    let analysed: Vec<&CompactTrial> = trials.iter().filter(|trial| trial.counts()).collect();
+    let affected: Vec<&CompactTrial> = analysed
         .iter()
         .copied()
         .filter(|trial| !trial.extras().interference.is_empty())
@@ -113,7 +113,7 @@ pub(super) fn share(trials: &[ReportTrial]) -> impl Iterator<Item = Share> {
 
 /// Returns the share of the trials that interference affected, in words, if it is more than a
 /// tenth.
-pub(crate) fn warning_of_some(trials: &[ReportTrial]) -> Option<String> {
+pub(crate) fn warning_of_some(trials: &[CompactTrial]) -> Option<String> {
     share(trials)
         .find(|share| share.of_all() > SOME)
         .map(|share| share.words())
@@ -121,7 +121,7 @@ pub(crate) fn warning_of_some(trials: &[ReportTrial]) -> Option<String> {
 
 /// Returns the beginning of a headline if interference affected more than half of the analysed
 /// trials: `With interference in 9 of 12 trials (CPU steal 58 %): `.
-pub(super) fn preface(trials: &[ReportTrial]) -> Option<String> {
+pub(super) fn preface(trials: &[CompactTrial]) -> Option<String> {
     let share = share(trials).find(Share::most)?;
     let (some, all) = (share.affected, counted(share.all, "trial"));
     Some(format!(
@@ -132,7 +132,7 @@ pub(super) fn preface(trials: &[ReportTrial]) -> Option<String> {
 
 /// Returns each kind of interference once, with the largest of its sizes, after "up to" if they
 /// differ.
-fn causes(affected: &[&ReportTrial]) -> Vec<String> {
+fn causes(affected: &[&CompactTrial]) -> Vec<String> {
     let mut largest: Vec<(&Interference, bool)> = Vec::new();
     for found in affected
         .iter()
@@ -193,7 +193,7 @@ mod tests {
                 trial.interference = causes.to_vec();
             }
         }
-        warning(&ReportTrial::all(&trials))
+        warning(&CompactTrial::all(&trials))
     }
 
     #[test]
@@ -238,12 +238,12 @@ mod tests {
     #[test]
     fn a_headline_begins_with_the_interference_if_most_was_affected() {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
-        assert_eq!(preface(&ReportTrial::all(&trials)), None);
+        assert_eq!(preface(&CompactTrial::all(&trials)), None);
         let n = trials.iter().filter(|trial| trial.counts()).count();
         trials
             .iter_mut()
             .for_each(|trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
-        let said = preface(&ReportTrial::all(&trials)).unwrap();
+        let said = preface(&CompactTrial::all(&trials)).unwrap();
         assert_eq!(
             said,
             format!("With interference in {n} of {n} trials (CPU steal 58 %): ")
@@ -260,7 +260,7 @@ mod tests {
                 (true, vec![Interference::CpuSteal { share: 0.03 }]);
         }
         let n = trials.len();
-        let said = warning(&ReportTrial::all(&trials)).unwrap();
+        let said = warning(&CompactTrial::all(&trials)).unwrap();
         assert!(
             said.starts_with(&format!("CPU steal 3 %: {n} of {n} trials affected")),
             "{said}"
@@ -269,7 +269,7 @@ mod tests {
             .iter_mut()
             .for_each(|trial| trial.phase = Phase::Warmup);
         assert_eq!(
-            warning(&ReportTrial::all(&trials)),
+            warning(&CompactTrial::all(&trials)),
             None,
             "warm-up alone is not reported"
         );

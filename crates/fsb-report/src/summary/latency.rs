@@ -6,7 +6,7 @@ use fsb_stats::histogram;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::report_trial::ReportTrial;
+use super::trial_value::CompactTrial;
 
 /// A quantile is printed only where at least this number of operations lies beyond it.
 const FEWEST_BEYOND: f64 = 100.0;
@@ -58,7 +58,7 @@ impl Latency {
 
 /// Merges the histograms of all trials by operation; latencies are never averaged. A histogram that
 /// cannot be decoded is left out: it only describes a trial, whose value remains valid without it.
-pub(crate) fn merged(trials: &[&ReportTrial]) -> Vec<Latency> {
+pub(crate) fn merged(trials: &[&CompactTrial]) -> Vec<Latency> {
     let mut histograms: BTreeMap<&str, Histogram<u64>> = BTreeMap::new();
     for (operation, text) in trials.iter().flat_map(|trial| &trial.extras().latency) {
         let Some(histogram) = histogram::decode(text) else {

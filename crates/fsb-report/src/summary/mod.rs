@@ -22,7 +22,6 @@ mod method;
 mod model;
 pub(crate) mod neighbours;
 pub(crate) mod published;
-mod report_trial;
 pub(crate) mod risks;
 pub(crate) mod roles;
 pub(crate) mod samples;
@@ -30,6 +29,7 @@ pub(crate) mod scaling;
 pub(crate) mod timeline;
 pub(crate) mod traced;
 pub(crate) mod traced_work;
+mod trial_value;
 mod trust;
 mod warnings;
 mod withheld;
@@ -52,14 +52,14 @@ pub use published::{
     Published, PublishedLayout, PublishedRate, PublishedRow, PublishedSum, PublishedTable,
     PublishedValue,
 };
-pub use report_trial::{
-    Cycles, MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, Times, writes,
-};
 pub use roles::{Program, ROLES, Role};
 pub use timeline::{ShownWarmUp, WarmUps};
 pub use traced::{TracedCause, TracedExplanation};
 pub use traced_work::{
     CommitRate, KernelThreadTime, LockContention, PerOperation, RequestRate, TimeFrame, TracedWork,
+};
+pub use trial_value::{
+    CompactTrial, Cycles, MetricKind, MetricValue, Times, TrialCell, TrialExtras, writes,
 };
 pub use withheld::{Withheld, by_record as withheld_by_record, in_rounds};
 

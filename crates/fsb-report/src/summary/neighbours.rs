@@ -20,7 +20,7 @@ use super::model::{
     AloneAndBeside, BackgroundRate, BesideBackground, MeasuredCell, Numbers, QuantileSlowdown,
     RateAlone, Slowdown, Workload,
 };
-use super::report_trial::{ReportTrial, last_attempts};
+use super::trial_value::{CompactTrial, last_attempts};
 use crate::show::{capital, listed};
 
 /// The percentiles of trials, in rising order.
@@ -32,13 +32,13 @@ const QUANTILES: [(f64, &MetricKind); 4] = [
 ];
 
 /// The trials of a run by case and target.
-type Cells<'a> = HashMap<(&'a str, &'a str), Vec<&'a ReportTrial>>;
+type Cells<'a> = HashMap<(&'a str, &'a str), Vec<&'a CompactTrial>>;
 
 /// Returns the cases of a run that were measured beside a background, in the order of the plan.
 pub(crate) fn of_run(
     record: &RunRecord,
     cases: &[Workload],
-    trials: &[ReportTrial],
+    trials: &[CompactTrial],
 ) -> Vec<BesideBackground> {
     let mut cells: Cells<'_> = HashMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
@@ -208,7 +208,7 @@ fn ratios([alone, beside]: &[Vec<BlockValue>; 2]) -> Vec<BlockValue> {
 
 /// Returns the median and the highest percentile that every trial records. A trial records a
 /// percentile only if at least 100 of its operations are beyond it.
-fn shown_quantiles(trials: &[Vec<&ReportTrial>; 2]) -> Vec<(f64, &'static MetricKind)> {
+fn shown_quantiles(trials: &[Vec<&CompactTrial>; 2]) -> Vec<(f64, &'static MetricKind)> {
     let valued = || {
         trials
             .iter()
@@ -230,7 +230,7 @@ fn shown_quantiles(trials: &[Vec<&ReportTrial>; 2]) -> Vec<(f64, &'static Metric
     }
 }
 
-fn metric_values(trials: &[&ReportTrial], kind: &MetricKind) -> Vec<BlockValue> {
+fn metric_values(trials: &[&CompactTrial], kind: &MetricKind) -> Vec<BlockValue> {
     let valued = trials.iter().filter(|trial| trial.primary().is_some());
     valued
         .filter_map(|trial| Some(BlockValue::new(trial.block, trial.metric(kind.name)?)))
@@ -242,10 +242,10 @@ fn geometric_mean(values: &[BlockValue]) -> f64 {
 }
 
 fn longest(
-    alone: Option<&Vec<&ReportTrial>>,
-    beside: Option<&Vec<&ReportTrial>>,
+    alone: Option<&Vec<&CompactTrial>>,
+    beside: Option<&Vec<&CompactTrial>>,
 ) -> Option<AloneAndBeside> {
-    let longest = |trials: &Vec<&ReportTrial>| {
+    let longest = |trials: &Vec<&CompactTrial>| {
         trials
             .iter()
             .filter_map(|trial| trial.metric(LATENCY_MAX.name))
@@ -257,7 +257,7 @@ fn longest(
     })
 }
 
-fn background_rate(trials: &[&ReportTrial]) -> Option<BackgroundRate> {
+fn background_rate(trials: &[&CompactTrial]) -> Option<BackgroundRate> {
     let mut sum = fsb_model::observed::BackgroundWork::default();
     trials
         .iter()

@@ -5,8 +5,8 @@ use fsb_model::{Params, shell};
 use fsb_stats::RankingOutcome;
 
 use super::model::{Numbers, Workload};
-use super::report_trial::is_durable;
 use super::risks;
+use super::trial_value::is_durable;
 use crate::answer::resolution_text;
 
 /// A role of a machine.

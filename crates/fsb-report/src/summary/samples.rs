@@ -9,21 +9,21 @@ use fsb_stats::{NotStationary, RoundLogs, Verdict, stationarity};
 
 use super::cell_sentence::ReportedCells;
 use super::model::{MeasuredCell, Numbers, Workload};
-use super::report_trial::{self, ReportTrial};
+use super::trial_value::{self, CompactTrial};
 use crate::show::{Change, percent, some_of};
 
 /// Returns the logarithms of the rates of all rounds, by block, on the scale of the trials' own
 /// values. Every sample does the same work, so its time determines its rate.
-pub(crate) fn rounds(trials: &[&ReportTrial], primary: &Metric) -> Vec<RoundLogs> {
-    report_trial::last_attempts(trials)
+pub(crate) fn rounds(trials: &[&CompactTrial], primary: &Metric) -> Vec<RoundLogs> {
+    trial_value::last_attempts(trials)
         .into_iter()
         .filter_map(|trial| of_trial(trial, primary))
         .collect()
 }
 
-fn of_trial(trial: &ReportTrial, primary: &Metric) -> Option<RoundLogs> {
+fn of_trial(trial: &CompactTrial, primary: &Metric) -> Option<RoundLogs> {
     let times = trial.timed_ns.to_vec();
-    let value = report_trial::value(trial, primary).ok()?;
+    let value = trial_value::value(trial, primary).ok()?;
     if times.is_empty() || times.contains(&0) {
         return None;
     }

@@ -9,7 +9,7 @@ use fsb_model::{Better, Params};
 use fsb_stats::{Estimate, Knee, knee};
 
 use super::model::{By, MeasuredCell, Numbers, Scaling, TargetSummary, Workload};
-use super::report_trial::ReportTrial;
+use super::trial_value::CompactTrial;
 use crate::show::listed;
 
 /// A curve has at least this number of levels.
@@ -19,7 +19,7 @@ const FEWEST: usize = 3;
 pub(crate) fn curves(
     cases: &[Workload],
     targets: &[TargetSummary],
-    trials: &[ReportTrial],
+    trials: &[CompactTrial],
     theta: f64,
 ) -> Vec<Scaling> {
     let mut known: HashMap<&str, &Params> = HashMap::new();

@@ -6,7 +6,7 @@ use fsb_model::units::{show_bytes, show_seconds};
 use fsb_stats::{CacheWarmUp, Estimate, NoWarmUp, ReadBin, cache_warm_up};
 use serde::Serialize;
 
-use super::report_trial::ReportTrial;
+use super::trial_value::CompactTrial;
 
 /// A rate below this share of the typical one is a stall, if it lasts for [`FEWEST`] bins.
 const STALLED: f64 = 0.1;
@@ -69,8 +69,8 @@ impl Stall {
 impl JoinedTimeline {
     /// Returns the timeline of the trial whose value is the median of these, the lower one of two.
     /// Returns `None` if no trial has a sound timeline.
-    pub(crate) fn join(trials: &[(&ReportTrial, f64)]) -> Option<JoinedTimeline> {
-        let mut there: Vec<&(&ReportTrial, f64)> = trials
+    pub(crate) fn join(trials: &[(&CompactTrial, f64)]) -> Option<JoinedTimeline> {
+        let mut there: Vec<&(&CompactTrial, f64)> = trials
             .iter()
             .filter(|(trial, _)| trial.extras().timelines.iter().any(Timeline::is_sound))
             .collect();
@@ -218,7 +218,7 @@ impl WarmUps {
     /// Returns the warm-ups of the trials of a cell, which are in run order. Returns `None` if the
     /// workload is another one.
     pub(crate) fn from_trials<'a>(
-        trials: impl Iterator<Item = &'a ReportTrial>,
+        trials: impl Iterator<Item = &'a CompactTrial>,
     ) -> Option<WarmUps> {
         let trials = trials.filter(|trial| trial.what.operation == OPERATION);
         let fits: Vec<(u32, Vec<ReadBin>, Result<CacheWarmUp, NoWarmUp>)> = trials
@@ -466,7 +466,7 @@ mod tests {
             let size = if block % 2 == 1 { 1.1 } else { 1.0 };
             1.0 / (1e-6 + 99e-6 * (-read / size).exp())
         };
-        let all = ReportTrial::all(&trials(rate));
+        let all = CompactTrial::all(&trials(rate));
         let found = WarmUps::from_trials(all.iter()).unwrap();
         let bytes = found.bytes.as_ref().unwrap();
         let expected = 4096.0 * 100_000.0 * 1.1f64.sqrt();
@@ -488,7 +488,7 @@ mod tests {
     #[test]
     fn a_rate_that_does_not_rise_and_a_short_trial_have_a_reason() {
         let mut constant = trials(|_, _| 50_000.0);
-        let found = WarmUps::from_trials(ReportTrial::all(&constant).iter()).unwrap();
+        let found = WarmUps::from_trials(CompactTrial::all(&constant).iter()).unwrap();
         assert_eq!(
             (found.bytes.is_none(), found.describe().as_str()),
             (true, "no fit: the rate did not rise")
@@ -496,13 +496,16 @@ mod tests {
         constant
             .iter_mut()
             .for_each(|trial| trial.timelines.clear());
-        let found = WarmUps::from_trials(ReportTrial::all(&constant).iter()).unwrap();
+        let found = WarmUps::from_trials(CompactTrial::all(&constant).iter()).unwrap();
         assert_eq!(found.without, [NoWarmUp::FewBins; 6]);
     }
 
     #[test]
     fn other_workloads_have_no_warm_up() {
         let (_, trials) = sample::run(&["ext4"], 6);
-        assert_eq!(WarmUps::from_trials(ReportTrial::all(&trials).iter()), None);
+        assert_eq!(
+            WarmUps::from_trials(CompactTrial::all(&trials).iter()),
+            None
+        );
     }
 }

@@ -11,8 +11,8 @@ use fsb_stats::{Interval, LEVEL, t_interval};
 use serde::Serialize;
 
 use super::causes::{Explanation, signed_times, size_of_difference};
-use super::report_trial::{ReportTrial, last_attempts};
 use super::traced_work::TracedWork;
+use super::trial_value::{CompactTrial, last_attempts};
 use crate::show::counted;
 
 /// The minimum number of traced blocks for intervals.
@@ -86,9 +86,9 @@ pub struct TracedCause {
 pub(crate) fn explanations(
     record: &RunRecord,
     differences: &[(&str, usize)],
-    trials: &[ReportTrial],
+    trials: &[CompactTrial],
 ) -> Vec<TracedExplanation> {
-    let mut by_cell: BTreeMap<(&str, &str), Vec<&ReportTrial>> = BTreeMap::new();
+    let mut by_cell: BTreeMap<(&str, &str), Vec<&CompactTrial>> = BTreeMap::new();
     for trial in trials
         .iter()
         .filter(|trial| trial.phase == Phase::Traced && !trial.superseded)
@@ -129,7 +129,7 @@ pub(crate) fn explanations(
 }
 
 /// Returns the number of traced blocks.
-pub(crate) fn blocks(trials: &[ReportTrial]) -> u32 {
+pub(crate) fn blocks(trials: &[CompactTrial]) -> u32 {
     let traced = trials
         .iter()
         .filter(|trial| trial.phase == Phase::Traced && !trial.superseded);
@@ -142,7 +142,7 @@ pub(crate) fn blocks(trials: &[ReportTrial]) -> u32 {
 /// The traced trials of a target at a workload, one per block.
 struct TracedTarget<'t> {
     name: &'t str,
-    trials: Vec<&'t ReportTrial>,
+    trials: Vec<&'t CompactTrial>,
     slowdown: Option<f64>,
 }
 
@@ -150,7 +150,7 @@ struct TracedTarget<'t> {
 type Costs = BTreeMap<TimeClass, f64>;
 
 impl TracedTarget<'_> {
-    fn traced(&self) -> impl Iterator<Item = (&ReportTrial, &Traced)> {
+    fn traced(&self) -> impl Iterator<Item = (&CompactTrial, &Traced)> {
         self.trials
             .iter()
             .filter_map(|trial| Some((*trial, trial.extras().traced.as_deref()?)))
@@ -206,8 +206,8 @@ fn costs(traced: &Traced) -> Costs {
 }
 
 /// Returns how much longer an operation takes while it is traced: 0.04 for 4 %.
-fn slowdown(traced: &[&ReportTrial], untraced: &[&ReportTrial]) -> Option<f64> {
-    let mean = |trials: &[&ReportTrial]| {
+fn slowdown(traced: &[&CompactTrial], untraced: &[&CompactTrial]) -> Option<f64> {
+    let mean = |trials: &[&CompactTrial]| {
         let values: Vec<f64> = trials
             .iter()
             .filter_map(|trial| trial.primary().map(|metric| metric.value.ln()))

@@ -4,7 +4,7 @@ use fsb_model::{Outcome, Phase, RunRecord, Warning};
 use fsb_stats::{FEWEST_JUDGED, Noise};
 
 use super::model::{Numbers, Trust, TrustLevel};
-use super::report_trial::ReportTrial;
+use super::trial_value::CompactTrial;
 use super::withheld::{self, Withheld};
 use super::{device, interference};
 use crate::record_text::{unbacked_memory_help, unbacked_memory_text};
@@ -14,7 +14,7 @@ use crate::show::counted;
 pub(super) fn assess(
     summary: &Numbers,
     record: &RunRecord,
-    trials: &[ReportTrial],
+    trials: &[CompactTrial],
 ) -> Option<Trust> {
     if summary.blocks == 0 || !summary.has_values() {
         return None;
@@ -77,7 +77,7 @@ pub(super) fn reports(warning: &Warning) -> bool {
 
 /// Returns the reasons why no case is judged, or why the numbers of a target alone are not
 /// reliable.
-fn low(summary: &Numbers, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Reason> {
+fn low(summary: &Numbers, record: &RunRecord, trials: &[CompactTrial]) -> Vec<Reason> {
     let mut found: Vec<Reason> = reasons(summary.unjudged.clone(), None).collect();
     found.extend(withheld::of_run(record, trials).map(|why| Reason {
         text: why.to_text(),
@@ -128,7 +128,7 @@ fn spoilt(summary: &Numbers) -> Option<String> {
     })
 }
 
-fn fair(summary: &Numbers, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Reason> {
+fn fair(summary: &Numbers, record: &RunRecord, trials: &[CompactTrial]) -> Vec<Reason> {
     let mut found: Vec<Reason> = Vec::new();
     let memory = summary
         .cases
@@ -191,7 +191,7 @@ fn fair(summary: &Numbers, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Re
 
 /// Returns the number of trials without a value, and of all that should have one. Empty if none
 /// lacks a value.
-fn lost(trials: &[ReportTrial]) -> impl Iterator<Item = (usize, usize)> {
+fn lost(trials: &[CompactTrial]) -> impl Iterator<Item = (usize, usize)> {
     let counted = || {
         trials
             .iter()
@@ -209,7 +209,7 @@ fn words_of_lost((lost, all): (usize, usize)) -> String {
 }
 
 /// Returns the reason for high trust.
-fn quiet(trials: &[ReportTrial]) -> String {
+fn quiet(trials: &[CompactTrial]) -> String {
     let measured = trials
         .iter()
         .filter(|trial| trial.phase == Phase::Measured && trial.counts())

@@ -6,7 +6,7 @@ use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
 use fsb_stats::Noise;
 
 use super::model::{MeasuredCell, Numbers};
-use super::report_trial::ReportTrial;
+use super::trial_value::CompactTrial;
 use super::{device, geometry, headline, interference, risks, samples, trust};
 use crate::record_text::{incomplete_text, stop_reason_text, warning_text};
 use crate::show::{NOT_HERE, counted, some_cases, some_of};
@@ -19,7 +19,7 @@ const NAMED: usize = 3;
 pub(super) fn warnings(
     summary: &Numbers,
     record: &RunRecord,
-    trials: &[ReportTrial],
+    trials: &[CompactTrial],
 ) -> (Vec<String>, Vec<String>) {
     let (reported, others): (Vec<&Warning>, Vec<&Warning>) = record
         .warnings
@@ -79,7 +79,7 @@ pub(super) fn warnings(
 
 /// Returns a warning for each reason why some cases are not judged, with those cases, unless the
 /// headline names them.
-fn withheld(summary: &Numbers, trials: &[ReportTrial]) -> Vec<String> {
+fn withheld(summary: &Numbers, trials: &[CompactTrial]) -> Vec<String> {
     if !summary.is_comparison()
         || summary.unjudged.is_some()
         || headline::names_withheld(summary, trials)
@@ -250,8 +250,8 @@ fn lost(summary: &Numbers) -> Option<String> {
 
 /// Returns a warning on failed trials of the warm-up in cells with values. No other message names
 /// them.
-fn warm_up(trials: &[ReportTrial]) -> Option<String> {
-    let has_values = |failed: &ReportTrial| {
+fn warm_up(trials: &[CompactTrial]) -> Option<String> {
+    let has_values = |failed: &CompactTrial| {
         let place = (&failed.what.target, &failed.what.workload);
         trials.iter().any(|trial| {
             (&trial.what.target, &trial.what.workload) == place
@@ -284,7 +284,7 @@ fn warm_up(trials: &[ReportTrial]) -> Option<String> {
 }
 
 /// Returns a warning on trials whose targets were still busy with something else.
-fn restless(trials: &[ReportTrial]) -> Option<String> {
+fn restless(trials: &[CompactTrial]) -> Option<String> {
     let mut named = Vec::new();
     for trial in trials.iter().filter(|trial| trial.counts() && !trial.idle) {
         let (target, workload) = (&trial.what.target, &trial.what.workload);

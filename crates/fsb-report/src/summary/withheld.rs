@@ -7,7 +7,7 @@ use fsb_model::units::show_bytes;
 use fsb_model::{Outcome, RunRecord, UnbackedMemory, Warning};
 use serde::Serialize;
 
-use super::report_trial::ReportTrial;
+use super::trial_value::CompactTrial;
 use crate::record_text::{MORE_MEMORY, unbacked_memory_help, unbacked_memory_text};
 use crate::show::{counted, listed};
 
@@ -117,7 +117,7 @@ impl Withheld {
 }
 
 /// Returns the reason why no case of a run is judged.
-pub(super) fn of_run(record: &RunRecord, trials: &[ReportTrial]) -> Option<Withheld> {
+pub(super) fn of_run(record: &RunRecord, trials: &[CompactTrial]) -> Option<Withheld> {
     if record.warnings.iter().any(is_concurrent) {
         return Some(Withheld::Concurrent);
     }
@@ -126,7 +126,7 @@ pub(super) fn of_run(record: &RunRecord, trials: &[ReportTrial]) -> Option<Withh
 }
 
 /// Returns the reason why this case is not judged.
-pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withheld> {
+pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&CompactTrial]) -> Option<Withheld> {
     let cause = match record.memory {
         Some(_) => record.memory_lacking(label).map(lacking),
         // Memory could not be touched at all.
@@ -171,7 +171,7 @@ fn is_concurrent(warning: &Warning) -> bool {
 
 /// Returns whether interference or failed validity checks affect most trials of a case, so that
 /// more blocks may help.
-pub(super) fn is_spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> bool {
+pub(super) fn is_spoilt(record: &RunRecord, label: &str, own: &[&CompactTrial]) -> bool {
     spoilt(record, label, own).is_some()
 }
 
@@ -201,7 +201,7 @@ pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<Strin
         .collect()
 }
 
-fn spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withheld> {
+fn spoilt(record: &RunRecord, label: &str, own: &[&CompactTrial]) -> Option<Withheld> {
     if in_rounds(record, label) {
         return None;
     }
@@ -223,7 +223,7 @@ fn spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withh
 
 /// Counts trials without a value, and all trials. Cells without any value are not counted, because
 /// they are not compared.
-fn lost(trials: &[ReportTrial]) -> (usize, usize) {
+fn lost(trials: &[CompactTrial]) -> (usize, usize) {
     /// Trials of one cell.
     #[derive(Default)]
     struct Counted {

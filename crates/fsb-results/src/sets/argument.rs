@@ -119,12 +119,11 @@ fn at_home(path: PathBuf) -> PathBuf {
 /// Returns the end of the shortest run of parts that is an existing path; if none is, of a single
 /// part, so that its error is reported.
 fn end_of_path(parts: &[&[u8]], first: usize) -> usize {
-    let is_there = |end: &usize| exists(OsStr::from_bytes(&parts[first..*end].join(&b',')));
     if is_glob(Path::new(OsStr::from_bytes(parts[first]))) {
         return first + 1;
     }
     (first + 1..=parts.len())
-        .find(is_there)
+        .find(|end| exists(OsStr::from_bytes(&parts[first..*end].join(&b','))))
         .unwrap_or(first + 1)
 }
 
@@ -308,19 +307,18 @@ fn tool(path: &Path) -> anyhow::Result<Option<&'static Tool>> {
 
 /// Returns the message for a directory without results, which are often one level below.
 fn nothing_in(path: &Path, unknown: &[PathBuf]) -> anyhow::Result<String> {
-    let holds_results = |directory: &PathBuf| {
-        let files = || entries(directory).unwrap_or_default();
-        directory.join(RUN_FILE).is_file()
-            || files()
-                .iter()
-                .any(|file| file.is_file() && tool(file).is_ok_and(|tool| tool.is_some()))
-    };
-    let below: Vec<PathBuf> = entries(path)?
-        .into_iter()
-        .filter(|entry| entry.is_dir())
-        .filter(holds_results)
-        .take(SHOWN)
-        .collect();
+    let mut below = Vec::new();
+    for directory in entries(path)?.into_iter().filter(|entry| entry.is_dir()) {
+        if below.len() < SHOWN
+            && (directory.join(RUN_FILE).is_file()
+                || entries(&directory)
+                    .unwrap_or_default()
+                    .iter()
+                    .any(|file| file.is_file() && tool(file).is_ok_and(|tool| tool.is_some())))
+        {
+            below.push(directory);
+        }
+    }
     let shown = path.display();
     Ok(if !below.is_empty() {
         let typed: Vec<String> = below
@@ -410,27 +408,21 @@ impl Wish {
 
     /// Returns the ends of a path: `xfs`, else `old/xfs`, else `2010/old/xfs`.
     pub(super) fn derived(path: &Path, argument: String) -> Wish {
-        let mut parts: Vec<String> = path
+        let parts: Vec<String> = path
             .components()
             .filter_map(|part| match part {
                 Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
                 _ => None,
             })
             .collect();
-        parts.reverse();
-        let join = |n: usize| {
-            parts[..n]
-                .iter()
-                .rev()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join("/")
-        };
+
         // The root directory has only one name.
-        let names = if parts.is_empty() {
-            vec![path.display().to_string()]
-        } else {
-            (1..=parts.len()).map(join).collect()
+        let names = match parts.len() {
+            0 => vec![path.display().to_string()],
+            all => (0..all)
+                .rev()
+                .map(|first| parts[first..].join("/"))
+                .collect(),
         };
         Wish { names, argument }
     }

@@ -203,7 +203,8 @@ const PROBES: [(Condition, Unit, Rate); 4] = [
 /// Returns the rates of the raw devices for each side of the comparison, if the intervals of two
 /// sides do not overlap.
 fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
-    let of_kind = |(condition, unit, rate): &(Condition, Unit, Rate)| {
+    let mut differences = Vec::new();
+    for (condition, unit, rate) in PROBES {
         let mut sides: BTreeMap<usize, (Vec<String>, Vec<f64>)> = BTreeMap::new();
         for run in runs {
             let (paths, logs) = sides.entry(run.side).or_default();
@@ -216,7 +217,7 @@ fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
                     .filter_map(|targets| mean_log(targets.values().map(rate))),
             );
         }
-        let value = |(runs, logs): (Vec<String>, Vec<f64>)| {
+        let observed = sides.into_values().filter_map(|(runs, logs)| {
             let interval = t_interval(&logs, LEVEL).ok()??;
             let mean = logs.iter().sum::<f64>() / logs.len() as f64;
             let ci95 = [interval.lo.exp(), interval.hi.exp()];
@@ -225,23 +226,24 @@ fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
                 value: Observed::Rate {
                     mean: mean.exp(),
                     ci95,
-                    unit: *unit,
+                    unit: unit,
                 },
             })
-        };
-        let observed: Vec<ConditionValue> = sides.into_values().filter_map(value).collect();
+        });
+        let observed: Vec<ConditionValue> = observed.collect();
         let differs = observed.iter().any(|one| {
             observed
                 .iter()
                 .any(|other| lies_below(&one.value, &other.value))
         });
-        differs.then_some(ConditionDifference {
-            condition: *condition,
+
+        differences.extend(differs.then_some(ConditionDifference {
+            condition: condition,
             target: None,
             observed,
-        })
-    };
-    PROBES.iter().filter_map(of_kind).collect()
+        }));
+    }
+    differences
 }
 
 /// Returns the mean logarithm of one block's probes; `None` for a block without any.
@@ -363,16 +365,14 @@ impl<'r> Controls<'r> {
             .filter(|name| !OF_NO_INTEREST.contains(&name.as_str()));
         asked.filter_map(|name| {
             let mut kinds = Kinds::default();
-            let of = |controls: &'r BTreeMap<String, ControlRecord>| controls.get(name);
             // A run that did not know the control left the condition alone, like one that kept it.
-            let kept = |control: &ControlRecord| control.requested == "keep";
             let is_set = self
                 .runs
                 .iter()
-                .filter_map(|(_, controls)| of(controls))
-                .any(|control| !kept(control));
+                .filter_map(|(_, controls)| controls.get(name))
+                .any(|control| control.requested != "keep");
             for (path, controls) in &self.runs {
-                match of(controls) {
+                match controls.get(name) {
                     Some(control) => kinds.note(control.observed.clone(), path),
                     None if is_set => kinds.note("not recorded".to_owned(), path),
                     None => {}
@@ -488,15 +488,16 @@ pub(super) fn take_units(sources: &mut [Source]) -> Vec<String> {
     {
         alike.entry(ways).or_default().push(label);
     }
-    let told = |([visits, rounds], labels): ([Vec<String>; 2], Vec<String>)| {
-        format!(
+    let mut warnings = Vec::new();
+    for ([visits, rounds], labels) in alike {
+        warnings.push(format!(
             "measured in short samples in {} and in sequential trials in {}, which is not the same quantity: {}",
             rounds.join(" and "),
             visits.join(" and "),
             labels.join("; ")
-        )
-    };
-    alike.into_iter().map(told).collect()
+        ));
+    }
+    warnings
 }
 
 /// Sizes of a file and of a record in bytes.
@@ -519,46 +520,47 @@ pub(super) fn of_other_sizes(sources: &[Source]) -> Vec<String> {
                 .push((source.argument.text.display().to_string(), sizes));
         }
     }
-    let differ = |sizes: &[(String, BTreeSet<Size>)]| {
-        let mut all = sizes.iter().map(|(_, sizes)| sizes);
-        let first = all.next().cloned().unwrap_or_default();
-        all.fold(first, |common, sizes| &common & sizes).is_empty()
-    };
     // Workloads with the same difference share a message.
     let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (label, sizes) in seen.into_iter().filter(|(_, sizes)| differ(sizes)) {
-        alike.entry(sizes_in_words(&sizes)).or_default().push(label);
+    for (label, sizes) in seen {
+        let mut all = sizes.iter().map(|(_, sizes)| sizes);
+        let first = all.next().cloned().unwrap_or_default();
+        if all.fold(first, |common, sizes| &common & sizes).is_empty() {
+            alike.entry(sizes_in_words(&sizes)).or_default().push(label);
+        }
     }
-    let told = |(sizes, labels): (String, Vec<&str>)| {
-        format!(
+    let mut warnings = Vec::new();
+    for (sizes, labels) in alike {
+        warnings.push(format!(
             "not compared because file sizes differ: {} ({sizes}; sizes follow from --size and from the number of \
              targets side by side)",
             labels.join("; "),
-        )
-    };
-    alike.into_iter().map(told).collect()
+        ));
+    }
+    warnings
 }
 
 /// Returns text such as `82 MiB in old=a, 124 MiB in new=b`, with the sizes of records if they
 /// differ, too.
 fn sizes_in_words(sizes: &[(String, BTreeSet<Size>)]) -> String {
-    let bytes = |size: Option<u64>| size.map_or("any".to_owned(), |size| show_bytes(size as f64));
-    let records: BTreeSet<Option<u64>> = sizes
-        .iter()
-        .flat_map(|(_, sizes)| sizes)
-        .map(|(_, record)| *record)
-        .collect();
-    let show = |(file, record): &Size| match records.len() {
-        1 => bytes(*file),
-        _ => format!("{} by {}", bytes(*file), bytes(*record)),
-    };
-    let of = |(argument, sizes): &(String, BTreeSet<Size>)| {
-        format!(
+    let all = sizes.iter().flat_map(|(_, sizes)| sizes);
+    let records: BTreeSet<Option<u64>> = all.map(|(_, record)| *record).collect();
+    let mut parts = Vec::new();
+    for (argument, sizes) in sizes {
+        let shown = sizes.iter().map(|(file, record)| {
+            let [file, record] = [file, record]
+                .map(|size| size.map_or("any".to_owned(), |size| show_bytes(size as f64)));
+            match records.len() {
+                1 => file,
+                _ => format!("{file} by {record}"),
+            }
+        });
+        parts.push(format!(
             "{} in {argument}",
-            sizes.iter().map(show).collect::<Vec<_>>().join(" and ")
-        )
-    };
-    sizes.iter().map(of).collect::<Vec<_>>().join(", ")
+            shown.collect::<Vec<_>>().join(" and ")
+        ));
+    }
+    parts.join(", ")
 }
 
 #[cfg(test)]

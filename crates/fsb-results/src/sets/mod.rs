@@ -130,12 +130,12 @@ fn stamp(path: &Path) -> Option<Stamp> {
 ///
 /// A path cannot be read, or holds no results.
 pub fn read_named(sets: &[(&str, &[PathBuf])]) -> anyhow::Result<Sets> {
-    let argument = |(name, paths): &(&str, &[PathBuf])| Argument {
+    let arguments = sets.iter().map(|(name, paths)| Argument {
         text: OsString::from(name),
         name: Some((*name).to_owned()),
         paths: paths.to_vec(),
-    };
-    read_arguments(sets.iter().map(argument).collect(), Trust::Unknown)
+    });
+    read_arguments(arguments.collect(), Trust::Unknown)
 }
 
 fn read_arguments(arguments: Vec<Argument>, trust: Trust) -> anyhow::Result<Sets> {
@@ -382,16 +382,15 @@ fn in_two_sets(sources: &[Source]) -> Vec<String> {
             }
         }
     }
-    let typed = |number: usize| sources[number].argument.text.display();
-    let warning = |((one, other), files): (&(usize, usize), &Vec<PathBuf>)| {
-        format!(
-            "'{}' and '{}' have files in common: {}",
-            typed(*one),
-            typed(*other),
-            argument::list_files(files)
-        )
-    };
-    shared.iter().map(warning).collect()
+    let mut warnings = Vec::new();
+    for ((one, other), files) in shared {
+        let [one, other] = [one, other].map(|number| sources[number].argument.text.display());
+        let files = argument::list_files(&files);
+        warnings.push(format!(
+            "'{one}' and '{other}' have files in common: {files}"
+        ));
+    }
+    warnings
 }
 
 fn assemble(
@@ -399,9 +398,9 @@ fn assemble(
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<(Vec<Collected>, Vec<Origin>)> {
     warnings.extend(conditions::take_units(sources));
-    let all_runs = || sources.iter().flat_map(|source| &source.runs);
-    let workloads = Workloads::from_cells(all_runs().flat_map(|run| &run.cells.list));
-    warnings.extend(own::relabelled(all_runs()));
+    let runs = sources.iter().flat_map(|source| &source.runs);
+    let workloads = Workloads::from_cells(runs.clone().flat_map(|run| &run.cells.list));
+    warnings.extend(own::relabelled(runs));
     warnings.extend(conditions::of_other_sizes(sources));
     let (mut sets, mut wishes, mut origins) = (Vec::new(), Vec::new(), Vec::new());
     let is_alone = sources.len() == 1;

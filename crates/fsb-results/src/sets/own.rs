@@ -103,11 +103,10 @@ impl OwnRun {
         let record = &self.stored.record;
         let is_alone = record.plan.targets.len() == 1;
         let mut withheld = BTreeMap::new();
-        let writes = |label: &str| {
+        for label in withheld_by_record(record, |label| {
             let mut works = self.cells.list.iter();
             works.any(|work| work.workload == label && work.writes)
-        };
-        for label in withheld_by_record(record, writes) {
+        }) {
             withheld.insert(
                 label,
                 "memory was not touched first, or another run measured beside it",
@@ -182,20 +181,16 @@ impl OwnRun {
 
     /// Returns a warning with the number of trials that have no usable value.
     fn lost(&self, target: &str, trials: &[&CompactTrial]) -> Option<String> {
-        let count = |outcome| {
-            trials
+        let mut words = Vec::new();
+        for (outcome, word) in [(Outcome::Failed, "failed"), (Outcome::Invalid, "invalid")] {
+            let count = trials
                 .iter()
                 .filter(|trial| trial.outcome == outcome)
-                .count()
-        };
-        let words: Vec<String> = [
-            (count(Outcome::Failed), "failed"),
-            (count(Outcome::Invalid), "invalid"),
-        ]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
+                .count();
+            if count > 0 {
+                words.push(format!("{count} {word}"));
+            }
+        }
         let all = trials.len();
         (!words.is_empty()).then(|| {
             format!(
@@ -228,10 +223,12 @@ impl OwnRun {
 
     /// Returns the boot and the UTC day of each of its segments.
     fn sessions(&self) -> Vec<String> {
-        let day = |started: &str| started.split('T').next().unwrap_or_default().to_owned();
         let segments = self.stored.record.segments.iter();
         segments
-            .map(|segment| format!("{} {}", segment.boot_id, day(&segment.started)))
+            .map(|segment| {
+                let day = segment.started.split('T').next().unwrap_or_default();
+                format!("{} {day}", segment.boot_id)
+            })
             .collect()
     }
 }
@@ -254,9 +251,9 @@ pub(super) fn relabelled<'r>(runs: impl Iterator<Item = &'r OwnRun>) -> Vec<Stri
     for cell in runs.flat_map(|run| &run.cells.list) {
         seen.entry(&cell.workload).or_default().insert(&cell.kind);
     }
-    let differs = |(_, kinds): &(&str, BTreeSet<&str>)| kinds.len() > 1;
+
     seen.into_iter()
-        .filter(differs)
+        .filter(|(_, kinds)| kinds.len() > 1)
         .map(|(label, _)| {
             format!(
                 "'{label}' was measured with different parameters in these runs: see their run.json"

@@ -438,15 +438,15 @@ fn before_wildcard(pattern: &Path) -> PathBuf {
 /// Returns the common part of several file names before their numbers: `a/xfs` for `a/xfs1.iozone`
 /// and `a/xfs2.iozone`.
 fn family(files: &[PathBuf]) -> Option<PathBuf> {
-    let kin = kin(files.first()?)?;
+    let first = split_numbered(files.first()?)?;
     files
         .iter()
-        .all(|path| self::kin(path).as_ref() == Some(&kin))
-        .then(|| kin.0.join(kin.1))
+        .all(|path| split_numbered(path).as_ref() == Some(&first))
+        .then(|| first.0.join(first.1))
 }
 
 /// Returns the directory, the name without its number, and the extension.
-fn kin(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
+fn split_numbered(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
     let stem = path.file_stem()?.to_str()?;
     let name = stem
         .trim_end_matches(|c: char| c.is_ascii_digit())
@@ -476,7 +476,9 @@ fn warning(row: &[Argument]) -> String {
         .map(|argument| argument.paths[0].as_path())
         .collect();
     let groups: Vec<&[&Path]> = paths
-        .chunk_by(|one, other| kin(one).is_some_and(|kin| Some(kin) == self::kin(other)))
+        .chunk_by(|one, other| {
+            split_numbered(one).is_some_and(|one| Some(one) == split_numbered(other))
+        })
         .collect();
     let example = if groups.iter().any(|group| group.len() > 1) {
         groups
@@ -509,7 +511,7 @@ fn pattern(group: &[&Path]) -> String {
             .to_string_lossy()
             .into_owned()
     };
-    match kin(path).filter(|_| !more.is_empty()) {
+    match split_numbered(path).filter(|_| !more.is_empty()) {
         None => format!("{}={}", stem(path), path.display()),
         Some((directory, name, ending)) => {
             let ending = ending.map_or_else(String::new, |ending| format!(".{ending}"));

@@ -105,11 +105,10 @@ impl Pool {
     }
 
     fn against(baseline: &Pool, candidate: &Pool) -> PooledAgainst {
-        let median = |sample: &Pool| sample.pooled.median;
         let t_p = t_test(baseline, candidate);
         let slope = Slope::fit(&baseline.means, &candidate.means);
         PooledAgainst {
-            median_change: median(candidate) / median(baseline) - 1.0,
+            median_change: candidate.pooled.median / baseline.pooled.median - 1.0,
             t_p,
             t_verdict: t_p.map(|p| {
                 if p <= DIFFERENT {
@@ -170,6 +169,10 @@ struct Slope {
     n: usize,
 }
 
+fn sum_of_points(points: &[(f64, f64)], term: impl Fn(f64, f64) -> f64) -> f64 {
+    points.iter().map(|(x, y)| term(*x, *y)).sum()
+}
+
 impl Slope {
     /// a = (−B + √(B² + 4A²)) / 2A with A = Σxy and B = Σ(x² − y²);
     /// SE = √(Σd² / Σ(x − x̄)² / (n − 1)) with d = |ax − y| / √(a² + 1).
@@ -187,9 +190,10 @@ impl Slope {
             return None;
         }
         let points: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x / scale, y / scale)).collect();
-        let sum =
-            |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(*x, *y)).sum::<f64>();
-        let (a, b) = (sum(&|x, y| x * y), sum(&|x, y| x * x - y * y));
+        let (a, b) = (
+            sum_of_points(&points, |x, y| x * y),
+            sum_of_points(&points, |x, y| x * x - y * y),
+        );
         // The same root either way round; each form is exact where the other one subtracts equals.
         let root = b.hypot(2.0 * a);
         let value = if b > 0.0 {
@@ -197,9 +201,10 @@ impl Slope {
         } else {
             (root - b) / (2.0 * a)
         };
-        let mean = sum(&|x, _| x) / n as f64;
-        let spread = sum(&|x, _| (x - mean).powi(2));
-        let distance = sum(&|x, y| (value * x - y).powi(2)) / (value * value + 1.0);
+        let mean = sum_of_points(&points, |x, _| x) / n as f64;
+        let spread = sum_of_points(&points, |x, _| (x - mean).powi(2));
+        let distance =
+            sum_of_points(&points, |x, y| (value * x - y).powi(2)) / (value * value + 1.0);
         let error = (distance / spread / (n as f64 - 1.0)).sqrt();
         value.is_finite().then_some(Slope {
             value,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fsb_model::metric::{self, Role};
-use fsb_model::set::{Failure, GapReason, Histogram, Run, Series, Set, Setting, Timeline};
+use fsb_model::set::{Failure, GapReason, Histogram, Point, Run, Series, Set, Setting, Timeline};
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 
@@ -282,26 +282,22 @@ impl Column {
         if series.points.is_empty() {
             return Ok(());
         }
-        let size = |point: &fsb_model::set::Point| Size {
-            file: point.file_size,
-            record: point.record_size,
-        };
-        let is_same = |shape: &Vec<u32>| {
-            let sizes = shape.iter().map(|place| self.sizes[*place as usize]);
-            shape.len() == series.points.len() && sizes.eq(series.points.iter().map(size))
-        };
+
         // Usually the previous run has the same cells.
-        let last = self
-            .rows
-            .last()
-            .map(|row| row.shape)
-            .filter(|shape| is_same(&self.shapes[*shape as usize]));
+        let last = self.rows.last().map(|row| row.shape).filter(|shape| {
+            let places = self.shapes[*shape as usize].iter();
+            let sizes = places.map(|place| self.sizes[*place as usize]);
+            sizes.eq(series.points.iter().map(Size::from))
+        });
         let shape = last.unwrap_or_else(|| {
             let places = series.points.iter().map(|point| {
-                *self.places.entry(size(point)).or_insert_with_key(|size| {
-                    self.sizes.push(*size);
-                    self.sizes.len() as u32 - 1
-                })
+                *self
+                    .places
+                    .entry(Size::from(point))
+                    .or_insert_with_key(|size| {
+                        self.sizes.push(*size);
+                        self.sizes.len() as u32 - 1
+                    })
             });
             let shape: Vec<u32> = places.collect();
             *self.shape_places.entry(shape).or_insert_with_key(|shape| {
@@ -431,14 +427,10 @@ impl Collected {
         }
         for series in &run.series {
             for gap in &series.gaps {
-                let first = || {
-                    format!(
-                        "{} at {}",
-                        Key::from_series(series).work(),
-                        place(Some(gap.line))
-                    )
-                };
-                self.gaps.note(gap.why, 1, first);
+                self.gaps.note(gap.why, 1, || {
+                    let work = Key::from_series(series).work();
+                    format!("{work} at {}", place(Some(gap.line)))
+                });
             }
         }
         for Setting {
@@ -633,6 +625,19 @@ fn durations(run: &Run) -> impl Iterator<Item = f64> + '_ {
 pub(super) struct Size {
     pub file: Option<u64>,
     pub record: Option<u64>,
+}
+
+impl From<&Point> for Size {
+    fn from(point: &Point) -> Size {
+        Size {
+            file: point.file_size,
+            record: point.record_size,
+        }
+    }
+}
+
+fn role(table: &Table) -> Option<Role> {
+    metric::find(&table.key.metric).map(|kind| kind.role)
 }
 
 /// The subject of a table. Values with equal keys are compared.
@@ -852,15 +857,15 @@ pub(super) fn sized_otherwise(tables: &[Table]) -> HashSet<Subject> {
 /// else the first known metric but a maximum. The other metrics measure the same work again, and
 /// the maximum of a thousand latencies is unsuitable for a verdict.
 pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
-    let is_rate =
-        |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
-    let is_known = |table: &Table| metric::find(&table.key.metric).is_some();
     let mut chosen: HashMap<_, usize> = HashMap::new();
-    for (place, table) in tables.iter().enumerate().filter(|(_, table)| {
-        !table.key.is_maximum() && (is_known(table) || table.key.workload.is_some())
-    }) {
+    for (place, table) in tables.iter().enumerate() {
+        let own = role(table);
+        if table.key.is_maximum() || (own.is_none() && table.key.workload.is_none()) {
+            continue;
+        }
         let first = *chosen.entry(table.key.subject()).or_insert(place);
-        if is_known(&tables[first]) && !is_rate(&tables[first]) && is_rate(table) {
+        if role(&tables[first]).is_some_and(|first| first != Role::Rate) && own == Some(Role::Rate)
+        {
             chosen.insert(table.key.subject(), place);
         }
     }
@@ -878,21 +883,20 @@ pub(super) fn shared(mut every: Vec<Table>, fewest: usize, is_one_tool: bool) ->
     if is_one_tool {
         mark_absent(&mut every, &leads);
     }
-    let is_zero = |table: &Table| {
-        table
-            .lost
-            .iter()
-            .flatten()
-            .all(|why| *why == GapReason::Zero)
-    };
+
     let unmeasured: Vec<bool> = every
         .iter()
         .zip(&leads)
         .map(|(table, leads)| {
+            let is_zero = table
+                .lost
+                .iter()
+                .flatten()
+                .all(|why| *why == GapReason::Zero);
             *leads
-                && (table.present() < fewest
-                    && table.ran() >= fewest
-                    && !(table.present() == 0 && is_zero(table)))
+                && table.present() < fewest
+                && table.ran() >= fewest
+                && !(table.present() == 0 && is_zero)
         })
         .collect();
     let without: HashSet<Subject> = every
@@ -964,14 +968,13 @@ pub(super) fn missing(every: &[Table], baseline: usize) -> Vec<Vec<Subject>> {
             subjects.push(subject);
         }
     }
-    let lacking = |known: &HashSet<Subject>| {
-        subjects
-            .iter()
-            .filter(|subject| !known.contains(*subject))
-            .cloned()
-            .collect::<Vec<_>>()
-    };
-    known.iter().map(lacking).collect()
+    known
+        .iter()
+        .map(|known| {
+            let lacking = subjects.iter().filter(|subject| !known.contains(*subject));
+            lacking.cloned().collect()
+        })
+        .collect()
 }
 
 /// Returns the values of all sets as tables, in the order of the first occurrence of operations,
@@ -1027,22 +1030,18 @@ fn shared_names(sets: &[Collected]) -> HashSet<&str> {
             by_set[place].insert(key.workload.as_deref());
         }
     }
-    let is_shared = |by_set: &Vec<HashSet<Option<&str>>>| {
+    names.retain(|_, by_set| {
         let owners = sets
             .iter()
-            .zip(by_set)
+            .zip(&*by_set)
             .filter(|(_, names)| !names.is_empty());
         let tools: HashSet<_> = owners.map(|(set, _)| set.tool()).collect();
         let by_command = tools
             .iter()
             .all(|tool| tool.is_some_and(is_named_by_command));
         (tools.len() > 1 || by_command) && by_set.iter().all(|names| names.len() <= 1)
-    };
-    names
-        .into_iter()
-        .filter(|(_, by_set)| is_shared(by_set))
-        .map(|(operation, _)| operation)
-        .collect()
+    });
+    names.into_keys().collect()
 }
 
 /// Builds the table of one operation from the columns of the sets. A set without the operation has
@@ -1066,22 +1065,24 @@ fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
             has
         })
         .collect();
-    let owners = |cell: usize| has.iter().filter(|has| has[cell]).count();
+    let owners: Vec<usize> = (0..cells.len())
+        .map(|cell| has.iter().filter(|has| has[cell]).count())
+        .collect();
     let present = columns
         .iter()
         .flatten()
         .filter(|column| !column.rows.is_empty())
         .count();
     let coverage = has.iter().map(|has| {
-        let own = || (0..cells.len()).filter(|cell| has[*cell]);
+        let own = owners.iter().zip(has).filter(|(_, has)| **has);
         (
-            own().count(),
-            own().filter(|cell| owners(*cell) == 1).count(),
+            own.clone().count(),
+            own.filter(|(owners, _)| **owners == 1).count(),
         )
     });
     let coverage = coverage.collect();
     let common: Vec<Size> = (0..cells.len())
-        .filter(|cell| owners(*cell) == present)
+        .filter(|cell| owners[*cell] == present)
         .map(|cell| cells[cell])
         .collect();
     // All sets have the same operation, so the first one knows the better direction.

@@ -508,26 +508,25 @@ impl Document {
     /// Like [`Document::withhold`], for one workload. If the workload exists, `why` is added to the
     /// warnings.
     pub fn withhold_at(&mut self, workload: &str, why: String) {
-        let is_meant = |name: &Option<String>| name.as_deref() == Some(workload);
+        let meant = Some(workload.to_owned());
         if !self
             .operations
             .iter()
-            .any(|operation| is_meant(&operation.workload))
+            .any(|operation| operation.workload == meant)
         {
             return;
         }
         // The pool contains the values of the workload.
-        let meant = self.operations.iter_mut().filter(|operation| {
-            is_meant(&operation.workload)
+        for operation in self.operations.iter_mut().filter(|operation| {
+            operation.workload == meant
                 || (operation.operation == ALL && operation.workload.is_none())
-        });
-        meant.for_each(|operation| {
+        }) {
             of_operation(operation);
             for level in operation.estimate.against.values_mut().flatten() {
                 level.unjudged = level.unjudged.or(Some(Unjudged::Withheld));
             }
-        });
-        self.findings.retain(|found| !is_meant(&found.workload));
+        }
+        self.findings.retain(|found| found.workload != meant);
         self.warnings.push(why);
     }
 

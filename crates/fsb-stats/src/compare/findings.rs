@@ -48,23 +48,24 @@ pub(super) fn findings(
         .map(|(table, ranking)| Subject { table, ranking })
         .collect();
     let alpha = (1.0 - LEVEL) / searches.max(1) as f64;
-    let of = |candidate: &usize| {
-        let (found, starved) = of_candidate(frame, &subjects, *candidate, alpha);
-        let found = found
-            .into_iter()
-            .map(|(place, finding)| (place, *candidate, finding));
-        (
-            found.collect::<Vec<(usize, usize, Finding)>>(),
-            starved.then_some(frame.names[*candidate]),
-        )
-    };
-    let (found, starved): (Vec<_>, Vec<Option<&str>>) =
-        in_parallel(|| candidates.par_iter().map(of).unzip());
-    let mut found: Vec<_> = found.into_iter().flatten().collect();
+    let by_candidate: Vec<_> = in_parallel(|| {
+        candidates
+            .par_iter()
+            .map(|candidate| of_candidate(frame, &subjects, *candidate, alpha))
+            .collect()
+    });
+    let (mut found, mut starved) = (Vec::new(), Vec::new());
+    for (candidate, (own, is_starved)) in candidates.iter().zip(by_candidate) {
+        found.extend(
+            own.into_iter()
+                .map(|(place, finding)| (place, *candidate, finding)),
+        );
+        starved.extend(is_starved.then_some(frame.names[*candidate]));
+    }
     found.sort_by_key(|(place, candidate, finding)| {
         (std::cmp::Reverse(finding.cells), *place, *candidate)
     });
-    let starved: Vec<&str> = starved.into_iter().flatten().collect();
+
     let warning = (!starved.is_empty()).then(|| {
         format!(
             "no finding is possible for {}: too many sets with too few runs each for a significant region; compare \
@@ -256,24 +257,8 @@ fn rows(frame: &Frame, table: &Table, candidate: usize) -> Option<Rows> {
     let every: Vec<usize> = (0..table.cells.len()).collect();
     let complete = Complete::from_table(table, &every);
     let cells = complete.columns.len();
-    let side = |set: usize| -> Option<Side> {
-        let matrix = table.sets[set].as_ref()?;
-        let rows = &complete.rows[set];
-        let logs = rows.iter().map(|row| {
-            complete
-                .columns
-                .iter()
-                .map(|column| matrix.log(*row, *column))
-                .collect()
-        });
-        let values = || rows.iter().map(|row| matrix.runs[*row]);
-        Some(Side {
-            blocks: values().map(|value| frame.block(set, value)).collect(),
-            runs: values().map(|value| frame.run(set, value)).collect(),
-            logs: logs.collect(),
-        })
-    };
-    let (base, other) = (side(frame.baseline)?, side(candidate)?);
+    let base = Side::from_table(frame, table, &complete, frame.baseline)?;
+    let other = Side::from_table(frame, table, &complete, candidate)?;
     if cells == 0 || base.runs.is_empty() || other.runs.is_empty() {
         return None;
     }
@@ -326,13 +311,10 @@ fn by_run(runs: &[u32], rows: Vec<Vec<f64>>) -> (Vec<u32>, Vec<Vec<f64>>) {
     for (run, row) in runs.iter().zip(rows) {
         of_runs.entry(*run).or_default().push(row);
     }
-    let mean = |rows: Vec<Vec<f64>>| {
-        let cells = rows[0].len();
-        means(&rows, cells)
-    };
+
     of_runs
         .into_iter()
-        .map(|(run, rows)| (run, mean(rows)))
+        .map(|(run, rows)| (run, means(&rows, rows[0].len())))
         .unzip()
 }
 
@@ -345,6 +327,24 @@ struct Side {
 }
 
 impl Side {
+    fn from_table(frame: &Frame, table: &Table, complete: &Complete, set: usize) -> Option<Side> {
+        let matrix = table.sets[set].as_ref()?;
+        let mut side = Side {
+            runs: Vec::new(),
+            blocks: Vec::new(),
+            logs: Vec::new(),
+        };
+        for row in &complete.rows[set] {
+            let logs = complete
+                .columns
+                .iter()
+                .map(|column| matrix.log(*row, *column));
+            side.logs.push(logs.collect());
+            side.blocks.push(frame.block(set, matrix.runs[*row]));
+            side.runs.push(frame.run(set, matrix.runs[*row]));
+        }
+        Some(side)
+    }
     /// Differences of the blocks that both have, `other` less this, with the block and its run.
     fn by_block(&self, other: &Side) -> (Vec<u32>, Vec<u32>, Vec<Vec<f64>>) {
         // The first of those that bear the same number.
@@ -422,18 +422,19 @@ impl Judge<'_> {
         })
     }
 
+    fn mean(&self, rectangle: &Rectangle) -> f64 {
+        self.field.differences.sum(rectangle) / f64::from(self.ground.counts.sum(rectangle))
+    }
+
     /// Most cells point one way, and so does each edge, by more than the smallest ratio that
     /// matters: a rectangle that is carried by one corner would claim too much.
     fn is_of_one_mind(&self, hit: &Hit) -> bool {
         let theta = libm::log1p(self.frame.theta);
-        let mean = |rectangle: &Rectangle| {
-            self.field.differences.sum(rectangle) / f64::from(self.ground.counts.sum(rectangle))
-        };
-        let direction = mean(&hit.rectangle).signum();
-        let matters = |rectangle: &Rectangle| mean(rectangle) * direction > theta;
+        let direction = self.mean(&hit.rectangle).signum();
         f64::from(self.agreeing(hit)) >= AGREEING * f64::from(hit.cells)
-            && matters(&hit.rectangle)
-            && hit.rectangle.edges().iter().all(matters)
+            && std::iter::once(&hit.rectangle)
+                .chain(&hit.rectangle.edges())
+                .all(|rectangle| self.mean(rectangle) * direction > theta)
     }
 
     fn agreeing(&self, hit: &Hit) -> u32 {
@@ -563,8 +564,10 @@ fn sentence(finding: &Finding, how: &str, better: Better, layout: &Layout, ours:
 
 /// Returns a range such as `, files ≥ 1 MiB`, or `None` if the range has all sizes.
 fn range(name: &str, all: &[Option<u64>], [lo, hi]: [u64; 2]) -> Option<String> {
-    let at = |end: Option<&Option<u64>>, size: u64| end == Some(&Some(size));
-    match (at(all.first(), lo), at(all.last(), hi)) {
+    match (
+        all.first() == Some(&Some(lo)),
+        all.last() == Some(&Some(hi)),
+    ) {
         (true, true) => None,
         _ if lo == hi => Some(format!(", {name} of {}", show(lo))),
         (false, true) => Some(format!(", {name} ≥ {}", show(lo))),
@@ -589,12 +592,14 @@ fn show(size: u64) -> String {
 /// would hide the width.
 fn changes(ratio: f64, lo: f64, hi: f64) -> (String, String, String) {
     if !(0.1..10.0).contains(&ratio) {
-        let factor = |ratio: f64| format!("×{}", units::three_digits(ratio));
-        return (factor(ratio), factor(lo), factor(hi));
+        return [ratio, lo, hi]
+            .map(|ratio| format!("×{}", units::three_digits(ratio)))
+            .into();
     }
     let decimals = usize::from(hi - lo < 0.02);
-    let percent = |ratio: f64| format!("{:+.decimals$}", (ratio - 1.0) * 100.0).replace('-', "−");
-    (format!("{} %", percent(ratio)), percent(lo), percent(hi))
+    let [ratio, lo, hi] = [ratio, lo, hi]
+        .map(|ratio| format!("{:+.decimals$}", (ratio - 1.0) * 100.0).replace('-', "−"));
+    (format!("{ratio} %"), lo, hi)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use classic::classic;
 use collected::{FEW_TICKS, Key, NAMED, Size, Table, primary, tables, work};
 use fsb_model::metric;
-use fsb_model::set::{GapReason, Set, Timeline};
+use fsb_model::set::{GapReason, Set};
 use fsb_model::units;
 use rayon::prelude::*;
 use region::{
@@ -152,15 +152,9 @@ fn analyse(
     })?;
     let (mut operations, seen): (Vec<Operation>, Vec<AllCellComparisons>) =
         described.into_iter().unzip();
-    let barred: Vec<usize> = (0..frame.sets.len())
-        .filter(|set| frame.sets[*set].barred)
-        .collect();
-    let bar = |operation: &mut Operation| {
-        if barred.len() < frame.sets.len() {
-            operation.ranking.bar(barred.iter().copied());
-        }
-    };
-    operations.iter_mut().for_each(bar);
+    for operation in &mut operations {
+        bar(frame, operation);
+    }
     hold(&mut operations, &frame.names, frame.baseline);
     let rankings: Vec<&crate::Ranking> = operations
         .iter()
@@ -172,8 +166,9 @@ fn analyse(
     if request.pooled
         && let Some((pool, comparisons)) = pool(frame, shared, &seen)
     {
-        operations.push(operation(frame, &pool, &comparisons)?);
-        operations.last_mut().into_iter().for_each(bar);
+        let mut pooled = operation(frame, &pool, &comparisons)?;
+        bar(frame, &mut pooled);
+        operations.push(pooled);
         hold(&mut operations, &frame.names, frame.baseline);
     }
     Ok(Analysed {
@@ -187,14 +182,12 @@ fn analyse(
 fn urgent(sets: &[Collected], shared: &[Table], warnings: &mut Vec<String>) -> Vec<String> {
     let mut urgent = failures(sets);
     for (place, set) in sets.iter().enumerate() {
-        let is_lost = |table: &Table| {
+        let is_lost = shared.iter().any(|table| {
             table.primary
                 && table.lost[place]
-                    .as_ref()
-                    .is_some_and(|why| ![GapReason::TooFast, GapReason::BelowClock].contains(why))
-        };
-        let is_urgent = set.dead_runs > 0 || shared.iter().any(is_lost);
-        if is_urgent {
+                    .is_some_and(|why| !matches!(why, GapReason::TooFast | GapReason::BelowClock))
+        });
+        if set.dead_runs > 0 || is_lost {
             &mut urgent
         } else {
             &mut *warnings
@@ -209,12 +202,14 @@ fn urgent(sets: &[Collected], shared: &[Table], warnings: &mut Vec<String>) -> V
 /// probability of all pairs together is that of one comparison.
 pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>), AnalysisError> {
     let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
-    let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
+    let (mut all, mut warnings) = (Vec::new(), Vec::new());
+    for baseline in 0..sets.len().saturating_sub(1) {
         let mut sets = sets
             .iter()
             .map(Collected::from_set)
             .collect::<Result<Vec<_>, _>>()?;
         sets.iter_mut().for_each(absent::mark);
+
         let tables = tables(&mut sets, baseline);
         let shared = collected::shared(tables, 2, is_one_tool(&sets));
         let candidates: Vec<usize> = (baseline + 1..sets.len()).collect();
@@ -223,17 +218,14 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
             .iter()
             .map(|table| frame.rank(table, &(0..table.cells.len()).collect::<Vec<_>>()))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(findings::findings(
+
+        let (found, starved) = findings::findings(
             &frame,
             &shared,
             &rankings.iter().collect::<Vec<_>>(),
             &candidates,
             pairs,
-        ))
-    };
-    let (mut all, mut warnings) = (Vec::new(), Vec::new());
-    for baseline in 0..sets.len().saturating_sub(1) {
-        let (found, starved) = of(baseline)?;
+        );
         all.extend(found);
         warnings.extend(starved);
     }
@@ -275,21 +267,24 @@ fn pool(
     tables: Vec<Table>,
     comparisons: &[AllCellComparisons],
 ) -> Option<(Table, AllCellComparisons)> {
-    let tools = || frame.sets.iter().flat_map(|set| &set.tools.texts);
-    let (foreign, own) = (
-        tools().any(|tool| ![POOLED, OURS].contains(&tool.as_str())),
-        tools().any(|tool| tool == OURS),
-    );
-    let is_part = |table: &Table| match own {
-        false => table.key.workload.is_none(),
-        true => {
-            let is_known = POOLED_OPERATIONS.contains(&table.key.operation.as_str());
-            is_known && table.primary && table.is_grid() && table.cells.len() > 1
+    let mut tools = frame.sets.iter().flat_map(|set| &set.tools.texts);
+    let foreign = tools
+        .clone()
+        .any(|tool| ![POOLED, OURS].contains(&tool.as_str()));
+    let own = tools.any(|tool| tool == OURS);
+    let mut parts = Vec::new();
+    for (place, table) in tables.iter().enumerate() {
+        let is_part = match own {
+            false => table.key.workload.is_none(),
+            true => {
+                let is_known = POOLED_OPERATIONS.contains(&table.key.operation.as_str());
+                is_known && table.primary && table.is_grid() && table.cells.len() > 1
+            }
+        };
+        if is_part && table.present() == frame.sets.len() {
+            parts.push(place);
         }
-    };
-    let parts: Vec<usize> = (0..tables.len())
-        .filter(|place| is_part(&tables[*place]) && tables[*place].present() == frame.sets.len())
-        .collect();
+    }
     if foreign
         || parts.len() < 1 + usize::from(own)
         || !parts.iter().all(|place| {
@@ -299,19 +294,14 @@ fn pool(
     {
         return None;
     }
-    let joined = |at: usize, candidate: usize| {
-        (
-            candidate,
-            parts
-                .iter()
-                .flat_map(|place| comparisons[*place][at].1.iter().copied())
-                .collect::<CellComparisons>(),
-        )
-    };
+
     let comparisons = frame
         .candidates()
         .enumerate()
-        .map(|(at, candidate)| joined(at, candidate))
+        .map(|(at, candidate)| {
+            let cells = parts.iter().flat_map(|place| &comparisons[*place][at].1);
+            (candidate, cells.copied().collect())
+        })
         .collect();
     let parts = tables
         .into_iter()
@@ -330,17 +320,7 @@ fn operation(
     let every: Vec<usize> = (0..table.cells.len()).collect();
     let ranking = frame.rank(table, &every)?;
     let is_grid = table.is_grid();
-    let slices = |of: fn(&Size) -> Option<u64>| -> Result<Vec<Slice>, AnalysisError> {
-        let sizes = if is_grid {
-            by_size(table, of)
-        } else {
-            BTreeMap::new()
-        };
-        sizes
-            .into_iter()
-            .map(|(bytes, columns)| slice(frame, table, comparisons, bytes, &columns))
-            .collect()
-    };
+
     let mut operation = Operation {
         workload: table.key.workload.clone(),
         operation: table.key.operation.clone(),
@@ -350,8 +330,8 @@ fn operation(
         classic: classic(table, &every, &frame.names, frame.baseline),
         estimate: frame.estimates(&ranking),
         grid: is_grid.then(|| grid(frame, &ranking, comparisons, &every)),
-        by_file_size: slices(|size| size.file)?,
-        by_record_size: slices(|size| size.record)?,
+        by_file_size: slices(frame, table, comparisons, |size| size.file)?,
+        by_record_size: slices(frame, table, comparisons, |size| size.record)?,
         cells: Vec::new(),
         letters: frame.by_set(|set| ranking.letters[set].clone()),
         latencies: BySet::new(),
@@ -366,28 +346,41 @@ fn operation(
         // The pool of all is judged, too.
         primary: table.primary || table.key.operation == ALL,
     };
-    let is_unjudged = |set: usize| table.unjudged(set).is_some();
-    let place = |name: &str| {
-        frame
-            .names
-            .iter()
-            .position(|known| *known == name)
-            .unwrap_or_default()
-    };
     document::withhold_tests(&mut operation, |name| {
-        is_unjudged(frame.baseline) || is_unjudged(place(name))
+        let set = frame.names.iter().position(|known| *known == name);
+        table
+            .unjudged(frame.baseline)
+            .or(table.unjudged(set.unwrap_or_default()))
+            .is_some()
     });
     Ok(operation)
 }
 
-fn by_size(table: &Table, of: fn(&Size) -> Option<u64>) -> BTreeMap<u64, Vec<usize>> {
+fn bar(frame: &Frame, operation: &mut Operation) {
+    let barred = (0..frame.sets.len()).filter(|set| frame.sets[*set].barred);
+    if !frame.sets.iter().all(|set| set.barred) {
+        operation.ranking.bar(barred);
+    }
+}
+
+fn slices(
+    frame: &Frame,
+    table: &Table,
+    comparisons: &AllCellComparisons,
+    bytes: fn(&Size) -> Option<u64>,
+) -> Result<Vec<Slice>, AnalysisError> {
     let mut sizes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (column, size) in table.cells.iter().enumerate() {
-        if let Some(bytes) = of(size) {
+        if let Some(bytes) = bytes(size)
+            && table.is_grid()
+        {
             sizes.entry(bytes).or_default().push(column);
         }
     }
     sizes
+        .into_iter()
+        .map(|(bytes, columns)| slice(frame, table, comparisons, bytes, &columns))
+        .collect()
 }
 
 fn slice(
@@ -483,14 +476,13 @@ impl Document {
             // A finding on an operation with one cell repeats the result of the operation.
             let operations = &document.operations;
             document.findings.retain(|found| {
-                let is_meant = |operation: &&Operation| {
-                    operation.cells.len() == 1
-                        && (&operation.workload, &operation.operation, &operation.metric)
-                            == (&found.workload, &found.operation, &found.metric)
-                };
                 operations
                     .iter()
-                    .find(is_meant)
+                    .find(|operation| {
+                        operation.cells.len() == 1
+                            && (&operation.workload, &operation.operation, &operation.metric)
+                                == (&found.workload, &found.operation, &found.metric)
+                    })
                     .and_then(|operation| operation.estimate.against.get(&found.candidate)?.clone())
                     .is_none_or(|level| level.verdict.differs())
             });
@@ -541,16 +533,14 @@ const FEWEST_BEYOND: f64 = 100.0;
 /// Returns the values over time of each run, by set.
 fn timelines(frame: &Frame, key: &Key) -> BySet<Vec<Vec<(f64, f64)>>> {
     frame.by_set(|set| {
-        let same = |timeline: &&Timeline| {
-            // A workload's name may have been dropped to compare different tools.
-            let same_workload = key.workload.is_none() || timeline.workload == key.workload;
-            same_workload
-                && (&timeline.operation, &timeline.metric) == (&key.operation, &key.metric)
-        };
+        // A workload's name may have been dropped to compare different tools.
         frame.sets[set]
             .timelines
             .iter()
-            .filter(same)
+            .filter(|timeline| key.workload.is_none() || timeline.workload == key.workload)
+            .filter(|timeline| {
+                (&timeline.operation, &timeline.metric) == (&key.operation, &key.metric)
+            })
             .map(|timeline| timeline.points.clone())
             .collect()
     })
@@ -563,11 +553,11 @@ fn quantiles(frame: &Frame, key: &Key) -> BySet<Vec<LatencyQuantile>> {
     frame.by_set(|set| {
         let mut merged: BTreeMap<u64, u64> = BTreeMap::new();
         // A workload's name may have been dropped to compare different tools.
-        let same = |workload: &Option<String>| key.workload.is_none() || *workload == key.workload;
-        let of_key = frame.sets[set].latencies.iter();
-        let of_key = of_key
-            .filter(|((workload, operation), _)| *operation == key.operation && same(workload));
-        for (_, bins) in of_key {
+        for ((workload, operation), bins) in &frame.sets[set].latencies {
+            if *operation != key.operation || (key.workload.is_some() && *workload != key.workload)
+            {
+                continue;
+            }
             for (nanoseconds, count) in bins {
                 let sum = merged.entry(*nanoseconds).or_default();
                 *sum = sum.saturating_add(*count);
@@ -581,19 +571,24 @@ fn of_bins(bins: &BTreeMap<u64, u64>) -> Vec<LatencyQuantile> {
     let total = bins
         .values()
         .fold(0u64, |sum, count| sum.saturating_add(*count));
-    let at = |q: f64| {
+    let mut quantiles = Vec::new();
+    for q in QUANTILES {
         let rank = (q * total as f64).ceil() as u64;
         let mut seen = 0u64;
-        bins.iter().find_map(|(nanoseconds, count)| {
-            seen = seen.saturating_add(*count);
-            (seen >= rank).then_some(*nanoseconds as f64 * 1e-9)
-        })
-    };
-    QUANTILES
-        .into_iter()
-        .filter(|q| (1.0 - q) * total as f64 >= FEWEST_BEYOND - 1e-6)
-        .filter_map(|q| Some(LatencyQuantile { q, seconds: at(q)? }))
-        .collect()
+        let bin = bins.iter().find(|(_, count)| {
+            seen = seen.saturating_add(**count);
+            seen >= rank
+        });
+        if let Some((nanoseconds, _)) = bin
+            && (1.0 - q) * total as f64 >= FEWEST_BEYOND - 1e-6
+        {
+            quantiles.push(LatencyQuantile {
+                q,
+                seconds: *nanoseconds as f64 * 1e-9,
+            });
+        }
+    }
+    quantiles
 }
 
 /// The variation between runs of one plan, between which nothing changed.
@@ -650,14 +645,12 @@ fn between(cases: &[RunMeans]) -> Option<Between> {
         .collect();
     let runs = cases.iter().map(|case| case.runs()).min()?;
     let all: f64 = cases.iter().map(|case| case.degrees()).sum();
-    let mean = |of: &dyn Fn(&RunMeans) -> f64| {
-        cases
-            .iter()
-            .map(|case| case.degrees() * of(case))
-            .sum::<f64>()
-            / all
-    };
-    let (total, within) = (mean(&|case| case.moments().1), mean(&|case| case.within()));
+    let (mut total, mut within) = (0.0, 0.0);
+    for case in &cases {
+        total += case.degrees() * case.moments().1;
+        within += case.degrees() * case.within();
+    }
+    let (total, within) = (total / all, within / all);
     let residuals: Vec<BTreeMap<(usize, u32), f64>> =
         cases.iter().map(|case| case.residuals(0)).collect();
     let degrees = all / cases.len() as f64 * effective_cases(&residuals);
@@ -790,14 +783,16 @@ fn few_runs(sets: &[Collected], request: &CompareRequest) -> Vec<String> {
             by_number.entry(n).or_default().push(&set.name);
         }
     }
-    let told = |(n, names): (usize, Vec<&str>)| {
-        let plural = if n == 1 { "" } else { "s" };
-        format!(
-            "{}: {n} {what}{plural}: described, not judged (at least {least} are needed)",
-            names.join(", ")
-        )
-    };
-    by_number.into_iter().map(told).collect()
+    by_number
+        .into_iter()
+        .map(|(n, names)| {
+            let plural = if n == 1 { "" } else { "s" };
+            format!(
+                "{}: {n} {what}{plural}: described, not judged (at least {least} are needed)",
+                names.join(", ")
+            )
+        })
+        .collect()
 }
 
 /// Warns of runs that agree in every value. Such a run is a copy, because real runs never agree.
@@ -820,15 +815,13 @@ fn tools(sets: &[Collected]) -> Option<String> {
         Some((set.tool()?, set.first_version.as_deref()))
     }
     let first = sets.first().and_then(tool_and_version)?;
-    let show = |set: &Collected| {
-        let (tool, version) = tool_and_version(set)?;
-        Some(format!(
-            "{}: {tool} {}",
-            set.name,
-            version.unwrap_or("of unknown version")
-        ))
-    };
-    let all: Vec<String> = sets.iter().filter_map(show).collect();
+    let mut all = Vec::new();
+    for set in sets {
+        if let Some((tool, version)) = tool_and_version(set) {
+            let version = version.unwrap_or("of unknown version");
+            all.push(format!("{}: {tool} {version}", set.name));
+        }
+    }
     match sets
         .iter()
         .filter_map(tool_and_version)
@@ -851,15 +844,12 @@ fn tools(sets: &[Collected]) -> Option<String> {
 /// Warns of sets whose tool was called with different options. Readers that find settings in the
 /// options have another warning, see [`settings`].
 fn commands(sets: &[Collected]) -> Option<String> {
-    let command = |set: &Collected| {
-        set.commands
-            .texts
-            .first()
-            .map(|command| options(set.tool().unwrap_or_default(), command))
-    };
     let others = sets.iter().filter(|set| set.settings.is_empty());
     let all: Vec<(&Collected, String)> = others
-        .filter_map(|set| Some((set, command(set)?)))
+        .filter_map(|set| {
+            let command = set.commands.texts.first()?;
+            Some((set, options(set.tool().unwrap_or_default(), command)))
+        })
         .collect();
     let same_tool = all
         .windows(2)
@@ -937,18 +927,17 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     let mut by_owners: Vec<(String, Vec<(&Key, usize)>)> = Vec::new();
     // The warnings leave out a cell without a value in any set, such as one of zeros. They also
     // leave out a percentile that is missing because of too few operations.
-    let is_latency = |table: &&Table| metric::is_latency(&table.key.metric);
-    let told = |table: &&Table| {
-        !is_latency(table)
-            || !tables
-                .iter()
-                .any(|other| !is_latency(&other) && is_same_work(&other.key, &table.key))
-    };
     for table in tables
         .iter()
         .filter(|table| table.present() > 0 && table.ran() < sets.len())
-        .filter(told)
     {
+        if metric::is_latency(&table.key.metric)
+            && tables.iter().any(|other| {
+                !metric::is_latency(&other.key.metric) && is_same_work(&other.key, &table.key)
+            })
+        {
+            continue;
+        }
         let owners = sets
             .iter()
             .zip(&table.sets)
@@ -974,33 +963,27 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
         }
     }
     // An operation with many metrics is listed once.
-    let told = |(owners, keys): (String, Vec<(&Key, usize)>)| {
-        (
-            owners,
-            keys.iter()
-                .map(|(key, metrics)| match metrics {
-                    1 => label(key),
-                    n => format!("{} ({n} metrics)", key.work()),
-                })
-                .collect::<Vec<_>>(),
-        )
-    };
-    let by_owners = by_owners.into_iter().map(told);
-    let mut warnings: Vec<String> = by_owners
-        .map(|(owners, names)| format!("only {owners} measured {}", some(&names, 8)))
-        .collect();
-    let lost = |set: usize| -> usize {
+    let mut warnings = Vec::new();
+    for (owners, keys) in by_owners {
+        let names = keys.iter().map(|(key, metrics)| match metrics {
+            1 => label(key),
+            n => format!("{} ({n} metrics)", key.work()),
+        });
+        let names: Vec<String> = names.collect();
+        warnings.push(format!("only {owners} measured {}", some(&names, 8)));
+    }
+    let mut lost = Vec::new();
+    for (place, set) in sets.iter().enumerate() {
         let shared = tables
             .iter()
-            .filter(|table| table.present() > 1 && table.sets[set].is_some());
-        shared
-            .map(|table| table.coverage[set].0 - table.cells.len())
-            .sum()
-    };
-    let lost: Vec<String> = (0..sets.len())
-        .filter(|set| lost(*set) > 0)
-        .map(|set| format!("{} of {}", lost(set), sets[set].name))
-        .collect();
+            .filter(|table| table.present() > 1 && table.sets[place].is_some());
+        let cells: usize = shared
+            .map(|table| table.coverage[place].0 - table.cells.len())
+            .sum();
+        if cells > 0 {
+            lost.push(format!("{cells} of {}", set.name));
+        }
+    }
     if !lost.is_empty() {
         warnings.push(format!(
             "cells that are missing from a set are left out: {}",
@@ -1012,11 +995,11 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
 
 /// Warns of runs that lack cells which other runs of their set have.
 fn incomplete(set: &Collected, place: usize, tables: &[Table]) -> Vec<String> {
-    let shared = || tables.iter().filter(|table| table.present() > 1);
+    let shared: Vec<&Table> = tables.iter().filter(|table| table.present() > 1).collect();
     let mut short = Vec::new();
     for number in 0..set.runs.len() {
         let (mut lacking, mut all, mut left_out) = (0, 0, 0);
-        for table in shared() {
+        for table in &shared {
             let Some(matrix) = &table.sets[place] else {
                 continue;
             };
@@ -1040,14 +1023,12 @@ fn incomplete(set: &Collected, place: usize, tables: &[Table]) -> Vec<String> {
             ));
         }
     }
-    let (used, cells) = shared().fold((0, 0), |(u, c), table| {
-        (
-            u + Complete::from_table(table, &(0..table.cells.len()).collect::<Vec<_>>())
-                .columns
-                .len(),
-            c + table.cells.len(),
-        )
-    });
+    let (mut used, mut cells) = (0, 0);
+    for table in shared {
+        let every: Vec<usize> = (0..table.cells.len()).collect();
+        used += Complete::from_table(table, &every).columns.len();
+        cells += table.cells.len();
+    }
     let because = format!("estimates rest on the {used} of {cells} cells that every other run has");
     (!short.is_empty())
         .then(|| format!("{}: {}: {because}", set.name, some(&short, NAMED)))
@@ -1124,14 +1105,13 @@ fn settings(sets: &[Collected]) -> Option<String> {
     let mut differences: Vec<(String, usize)> = Vec::new();
     for name in names {
         // The names of a workload are neighbours.
-        let of_workload = |set: &Collected| {
-            let mut from = set.settings.range((name.0.clone(), String::new())..);
-            from.next()
-                .is_some_and(|((workload, _), _)| *workload == name.0)
-        };
         let values: Vec<(&str, String)> = sets
             .iter()
-            .filter(|set| of_workload(set))
+            .filter(|set| {
+                let mut from = set.settings.range((name.0.clone(), String::new())..);
+                from.next()
+                    .is_some_and(|((workload, _), _)| *workload == name.0)
+            })
             .map(|set| (set.name.as_str(), shown_values(set.settings.get(name))))
             .collect();
         let differs = same_tool && values.windows(2).any(|pair| pair[0].1 != pair[1].1);
@@ -1179,10 +1159,8 @@ const NEAR: f64 = 0.05;
 
 /// Warns of ratios that look like a difference of units. Values of FSBench itself have one unit.
 fn unit_hints(operations: &[Operation], sets: &[Collected]) -> Vec<String> {
-    let is_own = |name: &str| {
-        sets.iter()
-            .any(|set| set.name == name && set.tool() == Some(OURS))
-    };
+    let own = sets.iter().filter(|set| set.tool() == Some(OURS));
+    let own: BTreeSet<&str> = own.map(|set| set.name.as_str()).collect();
     let mut hints: Vec<(f64, &str, Vec<String>)> = Vec::new();
     for operation in operations.iter().filter(|operation| operation.primary) {
         let levels = operation
@@ -1190,14 +1168,14 @@ fn unit_hints(operations: &[Operation], sets: &[Collected]) -> Vec<String> {
             .against
             .iter()
             .filter_map(|(set, level)| Some((set, level.as_ref()?)));
-        for (set, level) in levels.filter(|(set, _)| !is_own(set)) {
+        for (set, level) in levels.filter(|(set, _)| !own.contains(set.as_str())) {
             let ratio = level.ratio.max(1.0 / level.ratio);
-            let distance = |unit: &f64| (ratio / unit).ln().abs();
             let near = UNIT_RATIOS
+                .map(|unit| ((ratio / unit).ln().abs(), unit))
                 .into_iter()
-                .filter(|unit| (ratio / unit).ln().abs() < NEAR.ln_1p())
-                .min_by(|a, b| distance(a).total_cmp(&distance(b)));
-            let Some(unit) = near else { continue };
+                .filter(|(distance, _)| *distance < NEAR.ln_1p())
+                .min_by(|a, b| a.0.total_cmp(&b.0));
+            let Some((_, unit)) = near else { continue };
             let name = work(operation.workload.as_deref(), &operation.operation);
             let name = format!("{ratio:.0} at {name}");
             match hints
@@ -1209,13 +1187,15 @@ fn unit_hints(operations: &[Operation], sets: &[Collected]) -> Vec<String> {
             }
         }
     }
-    let text = |(unit, set, names): &(f64, &str, Vec<String>)| {
-        format!(
-            "{set}: the ratio of {} is near {unit}: one side may be in another unit",
-            some(names, NAMED)
-        )
-    };
-    hints.iter().map(text).collect()
+    hints
+        .iter()
+        .map(|(unit, set, names)| {
+            format!(
+                "{set}: the ratio of {} is near {unit}: one side may be in another unit",
+                some(names, NAMED)
+            )
+        })
+        .collect()
 }
 
 /// Returns the first items and the number of further ones.

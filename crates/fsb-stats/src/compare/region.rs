@@ -71,31 +71,25 @@ impl Complete {
     /// Returns the largest usable part of a region: it leaves out runs that lack many of its cells,
     /// then keeps the cells that all other runs have.
     pub fn from_table(table: &Table, columns: &[usize]) -> Complete {
-        let has = |matrix: &Matrix, row: usize, column: usize| matrix.has(row, column);
         let rows: Vec<Vec<usize>> = table
             .sets
             .iter()
             .map(|set| {
                 let Some(matrix) = set else { return Vec::new() };
-                let count = |row: usize| {
-                    columns
-                        .iter()
-                        .filter(|column| has(matrix, row, **column))
-                        .count()
-                };
                 (0..matrix.runs.len())
-                    .filter(|row| count(*row) as f64 >= ENOUGH * columns.len() as f64)
+                    .filter(|row| {
+                        let has = columns.iter().filter(|column| matrix.has(*row, **column));
+                        has.count() as f64 >= ENOUGH * columns.len() as f64
+                    })
                     .collect()
             })
             .collect();
-        let whole = |column: &usize| {
-            let sets = table.sets.iter().zip(&rows);
-            sets.into_iter().all(|(set, rows)| {
-                set.as_ref()
-                    .is_none_or(|matrix| rows.iter().all(|row| has(matrix, *row, *column)))
-            })
-        };
-        let whole: Vec<usize> = columns.iter().copied().filter(whole).collect();
+        let mut whole = columns.to_vec();
+        for (matrix, rows) in table.sets.iter().zip(&rows) {
+            if let Some(matrix) = matrix {
+                whole.retain(|column| rows.iter().all(|row| matrix.has(*row, *column)));
+            }
+        }
         let speaks = whole.len() as f64 >= WORTH * columns.len() as f64;
         Complete {
             columns: if speaks { whole } else { Vec::new() },
@@ -105,22 +99,20 @@ impl Complete {
 
     /// Returns mean logarithms by set: one per run, with the index of the run in the set.
     pub fn means(&self, table: &Table) -> Vec<Vec<(usize, f64)>> {
-        let mean = |matrix: &Matrix, row: usize| {
-            let sum: f64 = self
-                .columns
-                .iter()
-                .map(|column| matrix.log(row, *column))
-                .sum();
-            sum / self.columns.len() as f64
-        };
-        let of_set = |(set, rows): (&Option<Matrix>, &Vec<usize>)| match set {
-            Some(matrix) if !self.columns.is_empty() => rows
-                .iter()
-                .map(|row| (matrix.runs[*row], mean(matrix, *row)))
-                .collect(),
-            _ => Vec::new(),
-        };
-        table.sets.iter().zip(&self.rows).map(of_set).collect()
+        let mut means = vec![Vec::new(); table.sets.len()];
+        for ((set, rows), means) in table.sets.iter().zip(&self.rows).zip(&mut means) {
+            let Some(matrix) = set.as_ref().filter(|_| !self.columns.is_empty()) else {
+                continue;
+            };
+            for row in rows {
+                let logs = self.columns.iter().map(|column| matrix.log(*row, *column));
+                means.push((
+                    matrix.runs[*row],
+                    logs.sum::<f64>() / self.columns.len() as f64,
+                ));
+            }
+        }
+        means
     }
 }
 
@@ -147,7 +139,7 @@ impl<'a> Frame<'a> {
         request: &CompareRequest,
         tables: &[Table],
     ) -> Result<Frame<'a>, AnalysisError> {
-        let judged = || tables.iter().filter(|table| table.primary);
+        let judged: Vec<&Table> = tables.iter().filter(|table| table.primary).collect();
         let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
         let mut frame = Frame {
             sets,
@@ -164,11 +156,11 @@ impl<'a> Frame<'a> {
                 })
                 .collect(),
             request: *request,
-            page: judged().count() * pairs * request.pages,
+            page: judged.len() * pairs * request.pages,
             priors: BTreeMap::new(),
         };
         let mut contrasts: BTreeMap<(usize, usize), Vec<RunContrast>> = BTreeMap::new();
-        for table in judged() {
+        for table in judged {
             let samples = frame.samples(table, &(0..table.cells.len()).collect::<Vec<_>>());
             for candidate in 1..samples.len() {
                 for baseline in 0..candidate {
@@ -198,11 +190,11 @@ impl<'a> Frame<'a> {
         let sessions = one.sessions_beside(other).zip(other.sessions_beside(one));
         // Runs show how sessions vary if each run is a session of its own and there are enough of
         // them.
-        let shows = |set: &Collected, sessions: usize| {
-            sessions >= FEWEST_RUNS_JUDGED && sessions == set.run_count()
-        };
         let apart = sessions.filter(|((few, shared), (more, _))| {
-            !(*shared || shows(one, *few) && shows(other, *more))
+            let shows = [(one, *few), (other, *more)].iter().all(|(set, sessions)| {
+                *sessions >= FEWEST_RUNS_JUDGED && *sessions == set.run_count()
+            });
+            !(*shared || shows)
         });
         Terms {
             prior: self
@@ -274,25 +266,22 @@ impl<'a> Frame<'a> {
 
     pub fn samples(&self, table: &Table, columns: &[usize]) -> Vec<Sample> {
         let means = Complete::from_table(table, columns).means(table);
-        let sample = |(set, means): (usize, Vec<(usize, f64)>)| {
+        // Samples are of one workload; a mean over sizes has none.
+        let is_one_cell = table.primary && table.cells.len() == 1;
+        let workload = table.key.workload.as_ref().filter(|_| is_one_cell);
+        let mut samples = Vec::with_capacity(means.len());
+        for (set, means) in means.into_iter().enumerate() {
             let places: Vec<usize> = means.iter().map(|(run, _)| *run).collect();
             let mut sample = self.sample(set, means.into_iter());
-            // Samples are of one workload; a mean over sizes has none.
-            let of_workload = table
-                .key
-                .workload
-                .as_ref()
-                .filter(|_| table.primary && table.cells.len() == 1);
-            if let Some(within) =
-                of_workload.and_then(|workload| self.sets[set].within.get(workload))
+            if let Some(within) = workload.and_then(|workload| self.sets[set].within.get(workload))
             {
-                let of_values = sample.values.iter_mut().zip(places);
-                of_values
-                    .for_each(|(value, run)| value.within = within.get(&(run as u32)).copied());
+                for (value, run) in sample.values.iter_mut().zip(places) {
+                    value.within = within.get(&(run as u32)).copied();
+                }
             }
-            sample
-        };
-        means.into_iter().enumerate().map(sample).collect()
+            samples.push(sample);
+        }
+        samples
     }
 
     /// Returns every pair of sets over a region.
@@ -301,8 +290,7 @@ impl<'a> Frame<'a> {
         let borrowed = table.primary && columns.len() == table.cells.len();
         let terms = |baseline: usize, candidate: usize| self.terms(baseline, candidate, borrowed);
         let mut ranking = Ranking::of_samples(&samples, &terms, table.better, self.theta)?;
-        let lost = |set: usize| table.unjudged(set);
-        ranking.withhold_pairs(&lost);
+        ranking.withhold_pairs(&|set| table.unjudged(set));
         let judged = ranking
             .pairs
             .iter()
@@ -310,34 +298,28 @@ impl<'a> Frame<'a> {
         let judged: BTreeSet<usize> = judged
             .flat_map(|pair| [pair.baseline, pair.candidate])
             .collect();
-        // Runs of ours that cannot be judged may be the fastest: nothing is decided without them.
-        let is_open = |set: usize| {
-            samples[set].shares_blocks.is_some()
-                && ranking
-                    .pairs
-                    .iter()
-                    .filter(|pair| [pair.baseline, pair.candidate].contains(&set))
-                    .any(|pair| pair.comparison.unjudged.is_some())
-        };
-        let is_apart = |set: usize| {
-            !samples[set].values.is_empty()
-                && (lost(set).is_some()
-                    || (!judged.is_empty() && !judged.contains(&set) && !is_open(set)))
-        };
-        if !(0..samples.len()).any(is_apart) {
+        let mut apart = Vec::with_capacity(samples.len());
+        for (set, sample) in samples.iter().enumerate() {
+            // Runs of ours that cannot be judged may be the fastest: nothing is decided without
+            // them.
+            let is_open = sample.shares_blocks.is_some()
+                && ranking.pairs.iter().any(|pair| {
+                    [pair.baseline, pair.candidate].contains(&set)
+                        && pair.comparison.unjudged.is_some()
+                });
+            let is_alone = !judged.is_empty() && !judged.contains(&set) && !is_open;
+            apart.push(!sample.values.is_empty() && (table.unjudged(set).is_some() || is_alone));
+        }
+        if !apart.contains(&true) {
             return Ok(ranking);
         }
         // A set with too few runs, or with failed ones, may still be anything: among those that are
         // judged it would leave all undecided. Its pairs are described. (They take no part in
         // Holm's steps, so the others' intervals are the same.)
-        let kept = |(set, sample): (usize, &Sample)| {
-            if is_apart(set) {
-                sample.emptied()
-            } else {
-                sample.clone()
-            }
-        };
-        let rest: Vec<Sample> = samples.iter().enumerate().map(kept).collect();
+        let mut rest = samples;
+        for (sample, _) in rest.iter_mut().zip(apart).filter(|(_, apart)| *apart) {
+            *sample = sample.emptied();
+        }
         let rest = Ranking::of_samples(&rest, &terms, table.better, self.theta)?;
         Ok(Ranking {
             pairs: ranking.pairs,
@@ -351,12 +333,15 @@ impl<'a> Frame<'a> {
     }
 
     /// Returns one entry for each set, by name.
-    pub(crate) fn by_set<T>(&self, of: impl FnMut(usize) -> T) -> BySet<T> {
-        self.names
-            .iter()
-            .map(|name| (*name).to_owned())
-            .zip((0..self.sets.len()).map(of))
-            .collect()
+    pub(crate) fn by_set<T>(&self, value: impl FnMut(usize) -> T) -> BySet<T> {
+        let names = self.names.iter().map(|name| (*name).to_owned());
+        names.zip((0..self.sets.len()).map(value)).collect()
+    }
+
+    /// Returns the values of one cell of a set; runs without a value are left out.
+    fn cell_sample(&self, set: usize, matrix: &Matrix, cell: usize) -> Sample {
+        let logs = (0..matrix.runs.len()).map(|row| (matrix.runs[row], matrix.log(row, cell)));
+        self.sample(set, logs.filter(|(_, log)| !log.is_nan()))
     }
 }
 
@@ -412,14 +397,13 @@ pub(super) fn compare_cells(
         return Ok(vec![None; table.cells.len()]);
     };
     let cells = table.cells.len();
-    let sample = |set: usize, matrix: &super::collected::Matrix, cell: usize| -> Sample {
-        let logs = (0..matrix.runs.len()).map(|row| (matrix.runs[row], matrix.log(row, cell)));
-        frame.sample(set, logs.filter(|(_, log)| !log.is_nan()))
-    };
+
     let differences: Vec<Option<Difference>> = (0..cells)
         .map(|cell| {
-            sample(frame.baseline, base, cell)
-                .difference(&sample(candidate, other, cell), &Terms::default())
+            frame.cell_sample(frame.baseline, base, cell).difference(
+                &frame.cell_sample(candidate, other, cell),
+                &Terms::default(),
+            )
         })
         .collect::<Result<_, _>>()?;
     let rejected = rejected(
@@ -432,10 +416,13 @@ pub(super) fn compare_cells(
         .unjudged(frame.baseline)
         .or(table.unjudged(candidate))
         .is_none();
-    let comparison = |(difference, rejected): (&Option<Difference>, bool)| {
-        let difference = difference.as_ref()?;
+    let mut comparisons = vec![None; cells];
+    for (cell, (difference, rejected)) in differences.iter().zip(rejected).enumerate() {
+        let Some(difference) = difference else {
+            continue;
+        };
         let interval = difference.interval(LEVEL).filter(|_| is_judged);
-        Some(CellAgainst {
+        comparisons[cell] = Some(CellAgainst {
             ratio: exp(difference.mean()),
             ci95: interval
                 .map(Interval::exp)
@@ -447,9 +434,9 @@ pub(super) fn compare_cells(
                 interval,
                 rejected && is_judged,
             ),
-        })
-    };
-    Ok(differences.iter().zip(rejected).map(comparison).collect())
+        });
+    }
+    Ok(comparisons)
 }
 
 fn colour(
@@ -473,11 +460,11 @@ fn rejected(p_values: &[Option<f64>]) -> Vec<bool> {
     let mut sorted: Vec<f64> = p_values.iter().flatten().copied().collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let m = sorted.len() as f64;
-    let passes = |(place, p): (usize, &f64)| *p <= FALSE_DISCOVERIES * (place + 1) as f64 / m;
+
     let limit = sorted
         .iter()
         .enumerate()
-        .filter(|(place, p)| passes((*place, p)))
+        .filter(|(place, p)| **p <= FALSE_DISCOVERIES * (place + 1) as f64 / m)
         .map(|(_, p)| *p)
         .next_back();
     p_values
@@ -539,41 +526,38 @@ pub(super) fn detailed(
     comparisons: &[(usize, CellComparisons)],
     single: bool,
 ) -> Vec<Cell> {
-    let cell = |(place, size): (usize, &super::collected::Size)| {
+    let mut cells = Vec::with_capacity(table.cells.len());
+    for (place, size) in table.cells.iter().enumerate() {
         let against = comparisons.iter().filter_map(|(set, comparisons)| {
             Some((frame.names[*set].to_owned(), comparisons[place]?))
         });
-        let column = |set: usize| {
+
+        let mut values = frame.by_set(|set| {
             let matrix = table.sets[set].iter();
             matrix
                 .flat_map(|matrix| matrix.column(place, table.cells.len()))
                 .map(|(run, value)| CellValue { run, value })
-        };
-        Cell {
+                .collect::<Vec<_>>()
+        });
+        let mut means = BySet::new();
+        for (name, values) in values.iter().filter(|(_, values)| !values.is_empty()) {
+            let sum: f64 = values.iter().map(|found| found.value).sum();
+            means.insert(name.clone(), sum / values.len() as f64);
+        }
+        if !single {
+            values = frame.by_set(|_| Vec::new());
+        }
+        cells.push(Cell {
             file_size: size.file,
             record_size: size.record,
-            means: frame
-                .names
-                .iter()
-                .enumerate()
-                .filter_map(|(set, name)| {
-                    let (sum, n) =
-                        column(set).fold((0.0, 0), |(sum, n), found| (sum + found.value, n + 1));
-                    (n > 0).then(|| ((*name).to_owned(), sum / f64::from(n)))
-                })
-                .collect(),
-            values: frame.by_set(|set| {
-                if single {
-                    column(set).collect()
-                } else {
-                    Vec::new()
-                }
-            }),
+            means,
+            values,
+
             classic: single.then(|| classic(table, &[place], &frame.names, frame.baseline)),
             against: against.collect(),
-        }
-    };
-    table.cells.iter().enumerate().map(cell).collect()
+        });
+    }
+    cells
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@
 //! smallest of their p-values, which is again compared with its distribution over the exchanges
 //! (Westfall and Young 1993). So chance in single corners does not hide a loss everywhere.
 
+use std::collections::BTreeSet;
+
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -139,25 +141,25 @@ pub(super) fn search(grounds: &[Ground], weights: &Weights, alpha: f64) -> Vec<V
         .map(|largest| Levels::new(largest))
         .collect();
     let smallest = smallest_p(&levels);
-    let adjusted = |class: usize, statistic: f32| {
-        let p = levels[class].p(statistic);
-        smallest.partition_point(|other| *other <= p) as f64 / smallest.len() as f64
-    };
-    let hits = |(ground, observed): (&Ground, &Vec<Vec<f32>>)| {
-        let of_class = |class: usize| {
+    let mut hits = vec![Vec::new(); grounds.len()];
+    for ((ground, observed), hits) in grounds.iter().zip(&search.observed).zip(&mut hits) {
+        for class in 0..CLASSES {
             let rectangles = ground.rectangles[class].iter().zip(&observed[class]);
-            rectangles.map(move |((rectangle, cells), statistic)| Hit {
-                rectangle: *rectangle,
-                cells: *cells,
-                p: adjusted(class, *statistic),
-            })
-        };
-        (0..CLASSES)
-            .flat_map(of_class)
-            .filter(|hit| hit.p <= alpha)
-            .collect()
-    };
-    grounds.iter().zip(&search.observed).map(hits).collect()
+            for ((rectangle, cells), statistic) in rectangles {
+                let p = levels[class].p(*statistic);
+                let p =
+                    smallest.partition_point(|other| *other <= p) as f64 / smallest.len() as f64;
+                if p <= alpha {
+                    hits.push(Hit {
+                        rectangle: *rectangle,
+                        cells: *cells,
+                        p,
+                    });
+                }
+            }
+        }
+    }
+    hits
 }
 
 /// The state of the search.
@@ -229,13 +231,12 @@ impl Levels {
 /// Returns for each contrast the smallest p-value over the classes, sorted.
 fn smallest_p(levels: &[Levels]) -> Vec<f64> {
     let contrasts = levels.first().map_or(0, |level| level.by_contrast.len());
-    let smallest = |place: usize| {
-        levels
-            .iter()
-            .map(|level| level.p(level.by_contrast[place]))
-            .fold(1.0, f64::min)
-    };
-    let mut smallest: Vec<f64> = (0..contrasts).map(smallest).collect();
+    let mut smallest = vec![1.0f64; contrasts];
+    for (place, smallest) in smallest.iter_mut().enumerate() {
+        for level in levels {
+            *smallest = smallest.min(level.p(level.by_contrast[place]));
+        }
+    }
     smallest.sort_unstable_by(f64::total_cmp);
     smallest
 }
@@ -254,9 +255,7 @@ pub(super) struct Rectangle {
 
 impl Rectangle {
     pub fn contains(&self, other: &Rectangle) -> bool {
-        let within =
-            |outer: (usize, usize), inner: (usize, usize)| outer.0 <= inner.0 && inner.1 <= outer.1;
-        within(self.files, other.files) && within(self.records, other.records)
+        self.intersection(other) == Some(*other)
     }
 
     /// Returns the four edges: the first and last file size and record size alone. Without an edge
@@ -285,14 +284,13 @@ impl Rectangle {
 
     /// Returns the common part of two rectangles, or `None` if there is none.
     pub fn intersection(&self, other: &Rectangle) -> Option<Rectangle> {
-        let both = |a: (usize, usize), b: (usize, usize)| {
-            let (lo, hi) = (a.0.max(b.0), a.1.min(b.1));
-            (lo <= hi).then_some((lo, hi))
-        };
-        Some(Rectangle {
-            files: both(self.files, other.files)?,
-            records: both(self.records, other.records)?,
-        })
+        let (files, records) = (self.files, self.records);
+        let files = (files.0.max(other.files.0), files.1.min(other.files.1));
+        let records = (
+            records.0.max(other.records.0),
+            records.1.min(other.records.1),
+        );
+        (files.0 <= files.1 && records.0 <= records.1).then_some(Rectangle { files, records })
     }
 }
 
@@ -309,21 +307,17 @@ pub(super) struct Layout {
 impl Layout {
     /// Returns the layout of the given cells among all sizes of the grid that they belong to.
     pub fn new(cells: &[Size], grid: &[Size]) -> Layout {
-        let distinct = |of: fn(&Size) -> Option<u64>| {
-            let mut sizes: Vec<Option<u64>> = grid.iter().map(of).collect();
-            sizes.sort_unstable();
-            sizes.dedup();
-            sizes
-        };
-        let (files, records) = (distinct(|size| size.file), distinct(|size| size.record));
+        let files: BTreeSet<_> = grid.iter().map(|size| size.file).collect();
+        let records: BTreeSet<_> = grid.iter().map(|size| size.record).collect();
+        let (files, records) = (Vec::from_iter(files), Vec::from_iter(records));
         Layout {
             places: cells
                 .iter()
                 .map(|size| {
-                    let find = |sizes: &[Option<u64>], size| {
-                        sizes.binary_search(&size).unwrap_or_default()
-                    };
-                    (find(&files, size.file), find(&records, size.record))
+                    (
+                        files.binary_search(&size.file).unwrap_or_default(),
+                        records.binary_search(&size.record).unwrap_or_default(),
+                    )
                 })
                 .collect(),
             files,
@@ -333,17 +327,16 @@ impl Layout {
 
     /// Returns the smallest rectangle around all cells.
     pub fn whole(&self) -> Rectangle {
-        let around = |of: fn(&(usize, usize)) -> usize| {
-            let places = || self.places.iter().map(of);
-            (
-                places().min().unwrap_or_default(),
-                places().max().unwrap_or_default(),
-            )
+        let (file, record) = self.places.first().copied().unwrap_or_default();
+        let mut whole = Rectangle {
+            files: (file, file),
+            records: (record, record),
         };
-        Rectangle {
-            files: around(|place| place.0),
-            records: around(|place| place.1),
+        for (file, record) in &self.places {
+            whole.files = (whole.files.0.min(*file), whole.files.1.max(*file));
+            whole.records = (whole.records.0.min(*record), whole.records.1.max(*record));
         }
+        whole
     }
 
     /// Sums of `values`, one per cell, over any rectangle.
@@ -395,15 +388,13 @@ impl Layout {
 /// third, … only, for the number of rectangles grows with the fourth power.
 fn ranges(sizes: usize) -> Vec<(usize, usize)> {
     let step = sizes.div_ceil(MOST_SIZES).max(1);
-    let starts = || (0..sizes).step_by(step);
-    starts()
-        .flat_map(|first| {
-            starts()
-                .filter(move |start| *start >= first)
-                .map(move |start| (first, start))
-        })
-        .map(|(first, start)| (first, (start + step).min(sizes) - 1))
-        .collect()
+    let mut ranges = Vec::new();
+    for first in (0..sizes).step_by(step) {
+        for start in (first..sizes).step_by(step) {
+            ranges.push((first, (start + step).min(sizes) - 1));
+        }
+    }
+    ranges
 }
 
 /// Summed-area table (Crow 1984): the sum over any rectangle from four entries.
@@ -453,44 +444,35 @@ impl Weights {
         let side = candidate <= baseline;
         // Between sides of one size each assignment has a mirror image with the same |w·u|: half of
         // them are enough.
-        let mirrored = |labels: &Vec<bool>| baseline == candidate && !labels[runs - 1];
-        let contrast = |labels: Vec<bool>| -> Vec<(usize, f32)> {
-            (0..runs)
-                .filter(|run| labels[*run] == side)
-                .map(|run| (run, weight))
-                .collect()
-        };
-        Weights {
-            contrasts: labels
-                .into_iter()
-                .filter(|labels| !mirrored(labels))
-                .map(contrast)
-                .collect(),
+        let mut contrasts = Vec::with_capacity(labels.len());
+        for labels in labels {
+            if baseline != candidate || labels[runs - 1] {
+                let chosen = (0..runs).filter(|run| labels[*run] == side);
+                contrasts.push(chosen.map(|run| (run, weight)).collect());
+            }
         }
+        Weights { contrasts }
     }
 
     /// Returns random directions in the space of block differences, the diagonal first.
     pub(crate) fn of_blocks(blocks: usize) -> Weights {
         let mut generator = Pcg64::seed_from_u64(SEED);
-        let mut direction = || {
+        let observed = vec![1.0 / (blocks as f32).sqrt(); blocks];
+        let mut contrasts = vec![observed.into_iter().enumerate().collect()];
+        for _ in 0..MOST {
             let drawn: Vec<f64> = (0..blocks)
                 .map(|_| StandardNormal.sample(&mut generator))
                 .collect();
             let norm = drawn.iter().map(|x: &f64| x * x).sum::<f64>().sqrt();
-            drawn
-                .into_iter()
-                .map(|x| (x / norm) as f32)
-                .enumerate()
-                .collect::<Vec<(usize, f32)>>()
-        };
-        let observed = (0..blocks)
-            .map(|block| (block, 1.0 / (blocks as f32).sqrt()))
-            .collect();
-        Weights {
-            contrasts: std::iter::once(observed)
-                .chain((0..MOST).map(|_| direction()))
-                .collect(),
+            contrasts.push(
+                drawn
+                    .iter()
+                    .map(|x| (x / norm) as f32)
+                    .enumerate()
+                    .collect(),
+            );
         }
+        Weights { contrasts }
     }
 }
 

@@ -40,15 +40,12 @@ fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Importe
             log.timed = text.starts_with("fio version 3");
             return Ok(());
         }
-        let wrong = |message: &str| TraceError::Line {
-            line,
-            message: message.to_owned(),
-        };
         match text.is_empty() {
             true => Ok(()),
-            false => log
-                .line(text, &mut sink)?
-                .ok_or_else(|| wrong("it is not a line of an iolog")),
+            false => log.line(text, &mut sink)?.ok_or_else(|| TraceError::Line {
+                line,
+                message: "it is not a line of an iolog".to_owned(),
+            }),
         }
     })?;
     log.resolver.exit(TASK, log.now, &mut sink)?;

@@ -471,6 +471,10 @@ impl At<'_> {
             .or_else(|| word.parse::<i64>().ok().map(|number| number as u64))
     }
 
+    fn flag(&self, at: usize, name: &str, bit: u32) -> u32 {
+        if self.has(at, name) { bit } else { 0 }
+    }
+
     fn has(&self, at: usize, flag: &str) -> bool {
         self.word(at).is_some_and(|word| {
             word.split(['|', '=', ',', '{', '}', ' '])
@@ -567,21 +571,18 @@ fn named(raw: RawCall<'static>, path: Vec<u8>) -> Option<Meaning> {
 }
 
 fn shared(call: &Call<'_>) -> Shared {
-    let has = |flag: &str| call.arguments.iter().any(|word| word.contains(flag));
-    Shared {
-        files: has("CLONE_FILES"),
-        directory: has("CLONE_FS"),
-    }
+    let [files, directory] = ["CLONE_FILES", "CLONE_FS"]
+        .map(|flag| call.arguments.iter().any(|word| word.contains(flag)));
+    Shared { files, directory }
 }
 
 /// Returns the properties that a new process shares, if the text begins a call that creates one.
 fn makes(text: &str) -> Option<Shared> {
     let name = text.split('(').next()?;
-    let has = |flag: &str| text.contains(flag);
     let is = matches!(name, "clone" | "clone3" | "fork" | "vfork");
     is.then(|| Shared {
-        files: has("CLONE_FILES"),
-        directory: has("CLONE_FS"),
+        files: text.contains("CLONE_FILES"),
+        directory: text.contains("CLONE_FS"),
     })
 }
 
@@ -755,9 +756,8 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
         "rename" => names(CallKind::Rename, [None, Some(0), None, Some(1)], 0),
         "renameat" => names(CallKind::Rename, [Some(0), Some(1), Some(2), Some(3)], 0),
         "renameat2" => {
-            let flag = |name: &str, flag: u32| if at.has(4, name) { flag } else { 0 };
-            let flags = flag("RENAME_NOREPLACE", flags::NO_REPLACE)
-                | flag("RENAME_EXCHANGE", flags::EXCHANGE);
+            let flags = at.flag(4, "RENAME_NOREPLACE", flags::NO_REPLACE)
+                | at.flag(4, "RENAME_EXCHANGE", flags::EXCHANGE);
             names(
                 CallKind::Rename,
                 [Some(0), Some(1), Some(2), Some(3)],
@@ -949,11 +949,11 @@ fn copies(at: &At<'_>) -> Option<Meaning> {
 /// Returns the meaning of a call that changes an extended attribute.
 fn extended_attribute(at: &At<'_>) -> Option<Meaning> {
     let removes = at.0.name.contains("remove");
-    let has = |flag: &str, bit: u32| if at.has(4, flag) { bit } else { 0 };
+
     let flags = if removes {
         flags::REMOVE
     } else {
-        has("XATTR_CREATE", 1) | has("XATTR_REPLACE", 2)
+        at.flag(4, "XATTR_CREATE", 1) | at.flag(4, "XATTR_REPLACE", 2)
     };
     let length = if removes { 0 } else { at.number(3)? };
     let (kind, fd, path) = match at.0.name {

@@ -153,16 +153,13 @@ impl<W: World> Resolver<W> {
 
     /// Advances the positions of the descriptors that a copy used.
     pub(super) fn advance(&self, task: u32, call: &Call, (from, to): (i32, i32)) {
-        let moves = |fd: i32, begin: u64| {
-            if let Some(held) = self.tables.held(task, fd) {
+        for (moves, fd, begin) in [
+            (call.copies_from_position(), from, call.offset),
+            (call.copies_to_position(), to, call.target),
+        ] {
+            if let Some(held) = self.tables.held(task, fd).filter(|_| moves) {
                 held.place.set(begin.wrapping_add(call.moved()));
             }
-        };
-        if call.copies_from_position() {
-            moves(from, call.offset);
-        }
-        if call.copies_to_position() {
-            moves(to, call.target);
         }
     }
 }
@@ -170,28 +167,24 @@ impl<W: World> Resolver<W> {
 /// Returns a copy between files below the root.
 fn copy(raw: &RawCall<'_>, mut begun: Begun, from: &Side, to: &Side) -> Begun {
     let by_position = raw.flags & flags::HOW <= flags::SEND;
-    let explicit = |offset: Option<u64>, flag: u32| {
-        if by_position && offset.is_some() {
-            flag
-        } else {
-            0
-        }
-    };
-    let at = |side: &Side, offset: Option<u64>| {
-        if by_position {
-            side.offset
-        } else {
-            offset.unwrap_or_default()
-        }
-    };
+    let mut flags = raw.flags;
+    if by_position && raw.offset.is_some() {
+        flags |= flags::FROM_OFFSET;
+    }
+    if by_position && raw.target.is_some() {
+        flags |= flags::TO_OFFSET;
+    }
+    let [offset, target] =
+        [(from, raw.offset), (to, raw.target)].map(|(side, offset)| match by_position {
+            true => side.offset,
+            false => offset.unwrap_or_default(),
+        });
     begun.call = Call {
         handle: from.handle,
         other: to.handle,
-        offset: at(from, raw.offset),
-        target: at(to, raw.target),
-        flags: raw.flags
-            | explicit(raw.offset, flags::FROM_OFFSET)
-            | explicit(raw.target, flags::TO_OFFSET),
+        offset,
+        target,
+        flags,
         ..begun.call
     };
     begun

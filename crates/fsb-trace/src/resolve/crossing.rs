@@ -39,12 +39,11 @@ impl<W: World> Resolver<W> {
         let (Some(first), Some(second)) = (first, second) else {
             return Ok(self.is_outside());
         };
-        let name = |path: &[u8]| {
+        let names = [&first, &second].map(|path| {
             below(&self.root, path)
                 .filter(|name| is_inside(name))
                 .map(<[u8]>::to_vec)
-        };
-        let names = [name(&first), name(&second)];
+        });
         self.is_root_used |= names.iter().flatten().any(|name| !name.is_empty());
         match names {
             [None, None] => return Ok(self.is_outside()),
@@ -256,8 +255,11 @@ impl<W: World> Resolver<W> {
                     .entries(&path)
                     .into_iter()
                     .filter(|entry| is_inside(entry));
-                let join = |directory: &[u8], entry: &[u8]| [directory, b"/", entry].concat();
-                left.extend(entries.map(|entry| (join(&old, &entry), join(&new, &entry))));
+                left.extend(entries.map(|entry| {
+                    [&old, &new]
+                        .map(|directory| [directory, &b"/"[..], &entry].concat())
+                        .into()
+                }));
             }
             if self.known.insert(old.as_slice().into()) {
                 let number = sink.name(&old)?;

@@ -35,18 +35,12 @@ impl Mappings {
     /// Returns the file at an address, and the offset in it. Threads and children use the mappings
     /// of others.
     pub(super) fn find(&self, task: u32, address: u64) -> Option<(Rc<[u8]>, u64)> {
-        let holds = |known: &&Mapping| {
-            address
-                .checked_sub(known.address)
-                .is_some_and(|at| at < known.length)
-        };
-        let own = self
-            .0
-            .iter()
-            .rev()
-            .filter(|known| known.task == task)
-            .find(holds);
-        let found = own.or_else(|| self.0.iter().rev().find(holds))?;
+        let mut holding = self.0.iter().rev().filter(|known| {
+            let at = address.checked_sub(known.address);
+            at.is_some_and(|at| at < known.length)
+        });
+        let own = holding.clone().find(|known| known.task == task);
+        let found = own.or_else(|| holding.next())?;
         Some((
             found.path.clone(),
             found.offset.saturating_add(address - found.address),

@@ -325,17 +325,11 @@ impl Tables {
 
     /// Exchanges the descriptors and working directories of two tasks.
     pub(super) fn exchange(&mut self, one: u32, other: u32) {
-        let of = |task: &Task| (task.files, task.directory);
-        let (Some(ones), Some(others)) =
-            (self.tasks.get(&one).map(of), self.tasks.get(&other).map(of))
-        else {
-            return;
-        };
-        for (task, (files, directory)) in [(one, others), (other, ones)] {
-            self.tasks
-                .get_mut(&task)
-                .into_iter()
-                .for_each(|task| (task.files, task.directory) = (files, directory));
+        if one != other
+            && let [Some(one), Some(other)] = self.tasks.get_disjoint_mut([&one, &other])
+        {
+            std::mem::swap(&mut one.files, &mut other.files);
+            std::mem::swap(&mut one.directory, &mut other.directory);
         }
     }
 

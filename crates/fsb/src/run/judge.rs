@@ -4,7 +4,7 @@ use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::stop::{Shortfall, StopReason};
 use fsb_model::{RaceEnd, Repetition, RunRecord, Trial};
 use fsb_report::choice::{self, Choice, Replay};
-use fsb_report::summary::ReportTrial;
+use fsb_report::summary::CompactTrial;
 use fsb_results::summary;
 use fsb_runner::schedule::{Ending, Judge, Judgment};
 
@@ -118,7 +118,7 @@ impl Judge for Race {
                 reason,
             })
         };
-        let shown = ReportTrial::all(trials);
+        let shown = CompactTrial::all(trials);
         let replay = Replay::from_run(record, &shown);
         if let Some(error) = replay
             .without_loss
@@ -190,7 +190,7 @@ fn stopped(reason: StopReason) -> Judgment {
 
 /// Returns the error of the baseline if it gave no value in warm-up: then no block would have a
 /// result.
-fn failed_at_warm_up(record: &RunRecord, trials: &[ReportTrial]) -> Option<String> {
+fn failed_at_warm_up(record: &RunRecord, trials: &[CompactTrial]) -> Option<String> {
     let reference = &record.plan.targets.first()?.name;
     let own = || {
         trials

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use fsb_model::{RunRecord, Trial};
 use fsb_report::choice::{self, Choice};
 use fsb_report::live::{LiveRun, RunState};
-use fsb_report::summary::ReportTrial;
+use fsb_report::summary::CompactTrial;
 use fsb_report::{Report, text};
 use fsb_store::{Contents, RUN_FILE, StoreError, TRIALS_FILE, owner};
 use jiff::Timestamp;
@@ -106,7 +106,7 @@ impl WatchedRun {
 /// Returns the table of the results so far, or the standing of a race; empty without results.
 fn table_so_far(record: &RunRecord, trials: &[Trial], width: usize) -> String {
     if record.plan.race.is_some() {
-        let choice = Choice::from_run(record, &ReportTrial::all(trials));
+        let choice = Choice::from_run(record, &CompactTrial::all(trials));
         return choice
             .filter(Choice::has_answer)
             .map(|choice| choice::screen(&choice, width))

@@ -3,7 +3,7 @@
 use fsb_model::{Failure, RunRecord, Trial, Warning};
 use fsb_report::Report;
 use fsb_report::choice::{self, Choice};
-use fsb_report::summary::ReportTrial;
+use fsb_report::summary::CompactTrial;
 use fsb_results::summary;
 use fsb_runner::schedule::RunError;
 use fsb_store::RunDirectory;
@@ -26,7 +26,7 @@ pub fn show(
     }
     let summary = summary::of_trials(
         record,
-        &ReportTrial::all(trials),
+        &CompactTrial::all(trials),
         summary::last_run(record, directory.path()).as_ref(),
     );
     let shown = Report::of_run(&summary, trials);
@@ -125,7 +125,7 @@ fn show_race(
     trials: &[Trial],
     output: &Output,
 ) -> anyhow::Result<u8> {
-    let shown = ReportTrial::all(trials);
+    let shown = CompactTrial::all(trials);
     let Some(choice) = Choice::from_run(record, &shown) else {
         return Ok(exit::TRIALS);
     };
@@ -148,7 +148,7 @@ fn show_race(
 /// Returns the first screen of an interrupted race; empty if it has no answer yet. Writes the
 /// race's files.
 fn race_so_far(directory: &RunDirectory, record: &RunRecord, trials: &[Trial]) -> String {
-    let shown = ReportTrial::all(trials);
+    let shown = CompactTrial::all(trials);
     let Some(choice) = Choice::from_run(record, &shown) else {
         return String::new();
     };
@@ -165,6 +165,6 @@ fn as_run<'a>(record: &RunRecord, trials: &'a [Trial]) -> Report<'a> {
     let summary = summary::of_run_in_memory(record, &[]);
     Report::Run {
         summary: std::borrow::Cow::Owned(summary),
-        trials: std::borrow::Cow::Owned(ReportTrial::all(trials)),
+        trials: std::borrow::Cow::Owned(CompactTrial::all(trials)),
     }
 }

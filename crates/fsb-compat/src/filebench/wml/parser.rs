@@ -313,11 +313,10 @@ impl<'t> Lexer<'t> {
         let begun = self.line;
         let (mut pieces, mut plain) = (Vec::new(), String::new());
         loop {
-            let unclosed = || Remark {
+            let letter = self.rest.chars().next().ok_or_else(|| Remark {
                 line: begun,
                 message: "the text that begins here has no closing '\"'".to_owned(),
-            };
-            let letter = self.rest.chars().next().ok_or_else(unclosed)?;
+            })?;
             self.rest = &self.rest[letter.len_utf8()..];
             match letter {
                 '"' => break,

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::sample;
     use crate::sample_sets::{compared, iozone, workloads};
-    use crate::summary::{ReportTrial, Summary};
+    use crate::summary::{CompactTrial, Summary};
 
     /// LongTable by column.
     fn parsed(document: &Document, detail: Option<&str>) -> Vec<HashMap<String, String>> {
@@ -262,7 +262,7 @@ mod tests {
     fn table(record: &RunRecord, trials: &[Trial]) -> String {
         let mut text = Vec::new();
         write_trials(
-            &ReportTrial::all(trials),
+            &CompactTrial::all(trials),
             &Summary::of_run(record, trials),
             &mut text,
         )

@@ -14,7 +14,7 @@ use fsb_model::{Bytes, Outcome};
 use serde_json::Value;
 
 use crate::mark;
-use crate::summary::{MetricKind, ReportTrial, Summary};
+use crate::summary::{CompactTrial, MetricKind, Summary};
 
 /// Makes a text harmless in its cell.
 type Escape = fn(&str) -> Cow<'_, str>;
@@ -44,7 +44,7 @@ pub(in crate::format) const TRIAL_COLUMNS: [&str; 18] = [
 /// Writes trials.csv. If nothing of the run is judged, each line has one more column with the
 /// reason.
 pub(super) fn write_trials(
-    trials: &[ReportTrial],
+    trials: &[CompactTrial],
     summary: &Summary,
     output: &mut dyn Write,
 ) -> io::Result<()> {
@@ -65,7 +65,7 @@ pub(super) fn write_trials(
 
 /// Returns the lines, their texts escaped by `escape`.
 pub(in crate::format) fn trial_records<'a>(
-    trials: &'a [ReportTrial],
+    trials: &'a [CompactTrial],
     summary: &'a Summary,
     escape: Escape,
 ) -> impl Iterator<Item = [String; 18]> + 'a {
@@ -85,7 +85,7 @@ pub(in crate::format) fn trial_records<'a>(
 /// Returns the metrics of a trial for this file, with their values. A trial without values has the
 /// metrics that it would have measured.
 fn lines<'a>(
-    trial: &'a ReportTrial,
+    trial: &'a CompactTrial,
     kinds: &HashMap<&str, &'a MetricKind>,
 ) -> Vec<(Option<&'a MetricKind>, Option<f64>)> {
     if trial.outcome != Outcome::Ok {
@@ -103,7 +103,7 @@ fn lines<'a>(
 }
 
 fn record(
-    trial: &ReportTrial,
+    trial: &CompactTrial,
     metric: Option<&MetricKind>,
     value: Option<f64>,
     summary: &Summary,

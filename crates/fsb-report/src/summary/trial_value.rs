@@ -3,8 +3,8 @@
 use fsb_model::{Metric, Outcome};
 
 pub use fsb_store::journal::{
-    CompactTrial as ReportTrial, Cycles, MetricKind, MetricValue as ShownMetric, Times,
-    TrialCell as ShownCell, TrialExtras as ShownExtras, is_durable, last_attempts, seconds, writes,
+    CompactTrial, Cycles, MetricKind, MetricValue, Times, TrialCell, TrialExtras, is_durable,
+    last_attempts, seconds, writes,
 };
 
 /// The reason why a trial has no value.
@@ -24,7 +24,7 @@ impl NoValue {
 }
 
 /// Returns the value of a trial, or as an error the reason why it has none.
-pub(super) fn value(trial: &ReportTrial, primary: &Metric) -> Result<f64, NoValue> {
+pub(super) fn value(trial: &CompactTrial, primary: &Metric) -> Result<f64, NoValue> {
     let invalid = |cause| NoValue {
         outcome: Outcome::Invalid,
         cause: Some(cause),
