@@ -365,9 +365,10 @@ impl Stream {
         self.again_if_interrupted(|file| unsafe { libc::fseeko(file, offset, whence) })?;
         match whence {
             libc::SEEK_SET => Ok(offset as u64),
-            // SAFETY: the stream is open.
             _ => {
-                u64::try_from(unsafe { libc::ftello(self.file()) }).map_err(|_| files::last_errno())
+                // SAFETY: the stream is open.
+                let place = unsafe { libc::ftello(self.file()) };
+                u64::try_from(place).map_err(|_| files::last_errno())
             }
         }
     }

@@ -110,14 +110,13 @@ impl Replay {
         let fixed = race.first_stage.get(self.blocks.len());
         match fixed {
             Some(race_round) => {
-                let chosen = race_round
-                    .iter()
-                    .map(|candidate| *candidate as usize)
-                    .filter(|candidate| {
-                        !self.without_loss.contains_key(candidate)
-                            && !(*candidate != 0 && self.barred.contains_key(candidate))
-                    })
-                    .collect();
+                let mut chosen = Vec::new();
+                for candidate in race_round.iter().map(|candidate| *candidate as usize) {
+                    let is_barred = candidate != 0 && self.barred.contains_key(&candidate);
+                    if !is_barred && !self.without_loss.contains_key(&candidate) {
+                        chosen.push(candidate);
+                    }
+                }
                 self.race.place(chosen, plan.at_once(), plan.seed)
             }
             None => self.race.draw(plan.at_once(), plan.seed),

@@ -458,11 +458,7 @@ fn latency_table(summary: &Summary, workload: &Workload, operation: &str) -> Opt
             TableCell::new(grouped(latency.n as f64)),
             TableCell::new(show(latency.mean)),
         ];
-        cells.extend(
-            quantiles
-                .iter()
-                .map(|q| latency.at(*q).map(|s| show(s)).into()),
-        );
+        cells.extend(quantiles.iter().map(|q| latency.at(*q).map(&show).into()));
         rows.push(TableRow::of_column(
             target,
             &summary.targets[target].label(),

@@ -59,7 +59,7 @@ pub(crate) fn of_run(
             let trials = [alone, beside].map(|case| {
                 cells
                     .get(&(&*case.workload, &*named.name))
-                    .map_or_else(Vec::new, |trials| last_attempts(trials))
+                    .map_or_else(Vec::new, last_attempts)
             });
             for (q, kind) in shown_quantiles(&trials) {
                 let values = trials.each_ref().map(|trials| metric_values(trials, kind));

@@ -113,7 +113,7 @@ pub(crate) fn explanations(
             let targets = [names[*place], names[0]].map(|name| {
                 let traced = by_cell
                     .get(&(*workload, name))
-                    .map_or(Vec::new(), |trials| last_attempts(trials));
+                    .map_or(Vec::new(), last_attempts);
                 let untraced = trials.iter().filter(|trial| {
                     trial.counts() && trial.what.workload == *workload && trial.what.target == name
                 });

@@ -226,7 +226,7 @@ fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
                 value: Observed::Rate {
                     mean: mean.exp(),
                     ci95,
-                    unit: unit,
+                    unit,
                 },
             })
         });
@@ -238,7 +238,7 @@ fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
         });
 
         differences.extend(differs.then_some(ConditionDifference {
-            condition: condition,
+            condition,
             target: None,
             observed,
         }));

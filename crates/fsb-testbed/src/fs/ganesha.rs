@@ -44,17 +44,13 @@ fn library(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
         .flatten()
         .map(|entry| entry.path());
     // Libraries of other architectures may be installed beside those of this one.
-    fn is_other(path: &PathBuf) -> bool {
-        !path
-            .to_string_lossy()
-            .contains(&format!("/{}-", std::env::consts::ARCH))
-    }
+    let own = format!("/{}-", std::env::consts::ARCH);
     let mut directories: Vec<_> = ["/usr/lib64", "/usr/lib"]
         .into_iter()
         .map(PathBuf::from)
         .chain(of_architectures)
         .collect();
-    directories.sort_by_key(is_other);
+    directories.sort_by_key(|path| !path.to_string_lossy().contains(&own));
     let found = directories
         .iter()
         .find_map(|directory| Some(directory.join(name)).filter(|path| path.is_file()));

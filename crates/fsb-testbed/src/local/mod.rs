@@ -991,15 +991,14 @@ fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, Test
 
 /// Records each requested control as not set, because the null file system is a simulation.
 fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlRecord> {
-    fn record(value: &String) -> ControlRecord {
-        ControlRecord {
+    let mut records = BTreeMap::new();
+    for (name, value) in requested {
+        let record = ControlRecord {
             requested: value.clone(),
             observed: "not set: the null file system is a simulation".to_owned(),
             effective: false,
-        }
+        };
+        records.insert(name.clone(), record);
     }
-    requested
-        .iter()
-        .map(|(name, value)| (name.clone(), record(value)))
-        .collect()
+    records
 }
