@@ -131,7 +131,7 @@ fn check_tool(name: &str) -> anyhow::Result<()> {
     };
     Err(failure::advised(
         &code::INVALID_VALUE,
-        nearest::unknown("tool", name, ["fio"].into_iter()),
+        nearest::unknown("tool", name, ["fio"]),
         format!("the tool comes first: {help}"),
     ))
 }
