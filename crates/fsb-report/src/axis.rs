@@ -56,8 +56,8 @@ pub(crate) struct ValueAxis {
 }
 
 impl ValueAxis {
-    /// Returns an axis from zero, or a logarithmic one if the values differ by more than a factor of
-    /// [`LINEAR`]. Returns `None` without a positive value.
+    /// Returns an axis from zero, or a logarithmic one if the values differ by more than a factor
+    /// of [`LINEAR`]. Returns `None` without a positive value.
     pub(crate) fn from_zero(values: &[f64]) -> Option<ValueAxis> {
         let (lo, hi) = extremes(values)?;
         if hi / lo > LINEAR {

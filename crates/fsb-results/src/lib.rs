@@ -1,7 +1,7 @@
 //! Results: runs of fsb and files of other tools, read once, summarised, compared and judged.
 //!
-//! [`Results`] reads runs. [`summary`] says what a run found, [`sets`] compares runs with each other
-//! and with results of other tools, and [`gate`] judges a comparison. Nothing here prints.
+//! [`Results`] reads runs. [`summary`] says what a run found, [`sets`] compares runs with each
+//! other and with results of other tools, and [`gate`] judges a comparison. Nothing here prints.
 
 #![forbid(unsafe_code)]
 

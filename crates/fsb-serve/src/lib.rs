@@ -6,8 +6,8 @@
 //! ```
 //!
 //! This crate never changes the store. Pages need no script, and their addresses hold their whole
-//! state. The caller may provide [`Runs`], which start runs: [`Control`] then adds the pages for that,
-//! behind a token.
+//! state. The caller may provide [`Runs`], which start runs: [`Control`] then adds the pages for
+//! that, behind a token.
 #![forbid(unsafe_code)]
 
 mod answer;

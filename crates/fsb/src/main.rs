@@ -1,8 +1,8 @@
 //! `fsb`: which file system is faster for this work, by how much, and how sure are we?
 //!
 //! The binary is glue: it reads the command line, connects the crates, prints and exits. Hidden
-//! first arguments make the same binary a role of a run, such as a worker (`roles`). They come before
-//! everything else here, so that a worker starts in a millisecond.
+//! first arguments make the same binary a role of a run, such as a worker (`roles`). They come
+//! before everything else here, so that a worker starts in a millisecond.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

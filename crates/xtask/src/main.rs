@@ -42,8 +42,9 @@ enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend
     /// beside fio; rows of the suite 'quick' beside the same rows of fio; `fsb iozone` beside
     /// IOzone, `fsb postmark` beside PostMark and `fsb filebench` beside filebench; `fsb compare`
-    /// beside a script and, on runs, beside an earlier build; `fsb history` and `fsb serve` beside SQLite and a static file; reads after
-    /// a heavy write beside reads alone; then `fsb-mpi` beside `fsb run` with as many processes.
+    /// beside a script and, on runs, beside an earlier build; `fsb history` and `fsb serve` beside
+    /// SQLite and a static file; reads after a heavy write beside reads alone; then `fsb-mpi`
+    /// beside `fsb run` with as many processes.
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
     Book,

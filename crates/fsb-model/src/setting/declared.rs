@@ -293,8 +293,8 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// It is not a value of the setting, or has two meanings: `theta = 0.05` may be five per cent or
-    /// a twentieth of one per cent.
+    /// It is not a value of the setting, or has two meanings: `theta = 0.05` may be five per cent
+    /// or a twentieth of one per cent.
     pub fn read_value(&self, value: &Value) -> Result<SettingValue, String> {
         let wrong = || {
             format!(

@@ -3,7 +3,7 @@
 use fsb_stats::FEWEST_JUDGED;
 use fsb_stats::compare::{CompareRequest, Document, Finding, all_pairs, compare};
 
-use super::assemble::SummaryInputs;
+use super::inputs::SummaryInputs;
 use super::method;
 use super::model::{Numbers, Trust, TrustLevel};
 use crate::show::Paragraph;

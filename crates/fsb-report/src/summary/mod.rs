@@ -14,6 +14,7 @@ pub(crate) mod environment;
 mod facts;
 mod geometry;
 pub(crate) mod headline;
+mod inputs;
 pub(crate) mod interference;
 pub(crate) mod latency;
 mod match_published;
@@ -34,13 +35,13 @@ mod trust;
 mod warnings;
 mod withheld;
 
-pub use assemble::SummaryInputs;
 pub use cases::{CaseNow, case_states};
 pub use causes::{Cause, CauseKind, Explanation};
 pub use claims::{ClaimValues, PublishedClaim, PublishedClaims};
 pub use device::device_text;
 pub(crate) use device::{bottom_device, disk_kind};
 pub use environment::{EnvironmentRow, EnvironmentTable};
+pub use inputs::SummaryInputs;
 pub use latency::{Latency, Quantile};
 pub use model::{
     AloneAndBeside, BackgroundRate, BesideBackground, By, CellChange, CellState, CellValue,

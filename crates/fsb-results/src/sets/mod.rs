@@ -51,7 +51,8 @@ pub struct Sets {
     pub withheld: BTreeMap<(String, &'static str), Vec<String>>,
     /// Files that were written to while they were read.
     pub changed: Vec<PathBuf>,
-    /// Runs that are not trusted enough to decide a gate, each with the reason, if it was asked for.
+    /// Runs that are not trusted enough to decide a gate, each with the reason, if it was asked
+    /// for.
     pub of_low_trust: Vec<(PathBuf, String)>,
     /// Conditions in which runs of fsb differ.
     pub conditions: Vec<ConditionDifference>,
@@ -283,7 +284,7 @@ pub struct Named {
 ///
 /// # Errors
 ///
-/// The argument is no set, or nothing is behind it.
+/// The argument is not a set, or nothing is behind it.
 pub fn results_of(text: &OsStr) -> anyhow::Result<Named> {
     let argument = Argument::parse(text)?;
     let (mut found, mut warnings) = (Vec::new(), Vec::new());

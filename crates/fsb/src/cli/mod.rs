@@ -348,8 +348,8 @@ mod tests {
         insta::assert_snapshot!("run_short", page_of("fsb run", Page::Short));
     }
 
-    /// The page of the book has the help of every command. INSTA_UPDATE=always writes it, as it does
-    /// snapshots.
+    /// The page of the book has the help of every command. INSTA_UPDATE=always writes it, as it
+    /// does snapshots.
     #[test]
     fn the_page_of_all_commands_is_up_to_date() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command-line.md");
