@@ -397,6 +397,12 @@ struct Prepared {
     isolation: Isolation,
 }
 
+/// Returns the line that maps an id of a namespace to the same id.
+fn id_map(id: u32) -> CString {
+    // Digits and spaces are not zero bytes.
+    CString::new(format!("{id} {id} 1")).unwrap_or_default()
+}
+
 impl Prepared {
     fn new(
         arguments: &[OsString],
@@ -418,14 +424,11 @@ impl Prepared {
             .collect();
         let uid = rustix::process::geteuid().as_raw();
         let gid = rustix::process::getegid().as_raw();
-        fn map(id: u32) -> Result<CString, String> {
-            CString::new(format!("{id} {id} 1")).map_err(|error| error.to_string())
-        }
         Ok(Prepared {
             _arguments: arguments,
             argv,
-            uid_map: map(uid)?,
-            gid_map: map(gid)?,
+            uid_map: id_map(uid),
+            gid_map: id_map(gid),
             descriptors,
             isolation,
         })

@@ -19,7 +19,6 @@ Examples:
   fsb report            the first screen of the last run
   fsb report --notes    with all notes and warnings
   fsb report fsb-results/20261120T150405Z-ext4 --format csv | column -ts,
-  fsb report fsb-results/20261120T150405Z-ext4 -o table.tex
   fsb report fsb-results/20261120T150405Z-ext4 -o figures/
   fsb report fsb-results/20261120T150405Z-ext4 --commands";
 

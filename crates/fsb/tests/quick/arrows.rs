@@ -86,6 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-stats",
             "fsb-report",
             "fsb-serve",
+            "fsb-store",
             "fsb-testkit",
             "fsb-trace",
         ],

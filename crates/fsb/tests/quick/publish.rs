@@ -101,7 +101,10 @@ fn nothing_that_identifies_the_host_is_anywhere_in_the_page() {
     record["plan"]["identity"]["uid"] = 77_777_777.into();
     record["host"]["command_line"] = "root=/dev/hostile7".into();
     record["segments"][0]["boot_id"] = "hostile7".into();
-    record["warnings"] = json!([{ "kind": "not_undone", "entry": "hostile7" }, "hostile7"]);
+    record["warnings"] = json!([
+        { "kind": "not_undone", "entry": "hostile7" },
+        { "kind": "full_moon", "text": "hostile7" },
+    ]);
     record["targets"]["plain"]["notes"] = json!(["hostile7"]);
     record["targets"]["plain"]["mount_options"] = json!(["rw", "addr=hostile7"]);
     record["targets"]["plain"]["device"] = json!({ "name": "sda1", "model": "Fast Disk 9000", "serial": "hostile7", "backing": "/hostile7, ext4 on hostile7:/x" });
