@@ -10,7 +10,8 @@ use super::trial_value::CompactTrial;
 /// Everything that a summary is assembled from.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryInputs<'a> {
-    /// The record of the run. The first target of the plan is the one that others are compared with.
+    /// The record of the run. The first target of the plan is the one that others are compared
+    /// with.
     pub record: &'a RunRecord,
     /// The trials.
     pub trials: &'a [CompactTrial],

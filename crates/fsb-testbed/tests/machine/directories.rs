@@ -137,7 +137,7 @@ fn null_targets_touch_nothing_and_need_no_root() {
     let provisioned = testbed.provision(0, 0, &plan.targets[1]).unwrap();
     assert!(!provisioned.root.exists());
     assert!((provisioned.abilities.fake.unwrap().slowdown - 0.1).abs() < 1e-12);
-    assert!(testbed.counters(0).is_none() && testbed.quiesce(0, Duration::MAX).unwrap().settled);
+    assert!(testbed.counters(0).is_none() && testbed.quiesce(0, Duration::MAX).unwrap().idle);
     let quiet = testbed.quiesce(0, Duration::ZERO).unwrap();
     assert_eq!(
         (quiet.idle, quiet.waited_seconds),
