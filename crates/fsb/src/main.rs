@@ -23,6 +23,7 @@ mod cli;
 #[cfg(feature = "emulations")]
 mod emulate;
 mod exit;
+mod help;
 mod message;
 mod output;
 mod results;

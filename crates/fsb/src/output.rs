@@ -11,7 +11,7 @@ use fsb_model::{code, failure, nearest};
 use fsb_report::FORMATS;
 use fsb_store::owner;
 
-use crate::cli::help::heading;
+use crate::help::heading;
 
 /// A format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

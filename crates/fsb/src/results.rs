@@ -10,7 +10,7 @@ use fsb_results::summary;
 use fsb_store::{RunDirectory, owner};
 use serde::Serialize;
 
-use crate::cli::help::heading;
+use crate::help::heading;
 use crate::message::notify;
 use crate::output::{Destination, Destinations, Form, make_directory, report_forms};
 use crate::{exit, terminal};

@@ -35,8 +35,6 @@ type Edges = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// The largest number of modules of one folder that may depend on each other in circles.
 const LARGEST_KNOT: usize = 3;
-/// Folders with a larger knot, and its size. A change may only shorten this list.
-const KNOWN_KNOTS: [(&str, usize); 2] = [("fsb/src", 10), ("fsb-report/src", 5)];
 
 #[derive(clap::Args)]
 pub struct CycleOptions {
@@ -76,11 +74,7 @@ pub fn run(options: &CycleOptions) -> anyhow::Result<()> {
     if options.folders {
         let mut problems = String::new();
         for knot in knots(&edges) {
-            let known = KNOWN_KNOTS
-                .iter()
-                .find(|(folder, _)| *folder == knot.folder);
-            let limit = known.map_or(LARGEST_KNOT, |(_, size)| *size);
-            if knot.modules.len() > limit {
+            if knot.modules.len() > LARGEST_KNOT {
                 problems += &knot.to_text();
             }
         }

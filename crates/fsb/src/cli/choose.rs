@@ -13,10 +13,10 @@ use fsb_runner::work;
 use fsb_testbed::doctor;
 use fsb_testbed::fs::{self, Choice, FileSystem};
 
-use super::help::heading;
 use super::plan_text::workloads;
 use super::run::{CommandArguments, check_units, check_words};
 use super::settings::{SettingArguments, TakesSettings};
+use crate::help::heading;
 use crate::message::{notify, say};
 use crate::results::{self, Output, print};
 use crate::run::progress::Verbosity;

@@ -20,9 +20,9 @@ use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::{RUN_FILE, Reader, owner};
 use indicatif::MultiProgress;
 
-use super::help::heading;
 use super::plan_text::read_plan;
 use crate::exit::{self, Second, Signals};
+use crate::help::heading;
 use crate::message::{notify, say, say_warning};
 use crate::output::{Destination, Destinations, Form};
 use crate::results::{self, json_text, print, print_bytes};

@@ -4,14 +4,13 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, TableStyle};
-use fsb_model::Place;
 use fsb_report::visible;
-use fsb_runner::plan_file::PlanFile;
 use fsb_vm::kernel::{self, Kernel};
 
-use crate::exit::{self, Second, Signals};
+use crate::exit;
 use crate::message::{say, say_warning};
 use crate::results::print;
+use crate::run::kernels;
 use crate::run::stage::check_cache;
 
 const EXAMPLES: &str = "\
@@ -67,37 +66,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     match &arguments.command {
         Command::List => list()?,
         Command::Fetch { package } => {
-            let fetched = interruptible(|stopped| kernel::fetch(package, &mut say, stopped))?;
+            let fetched =
+                kernels::interruptible(|stopped| kernel::fetch(package, &mut say, stopped))?;
             print(&format!("{}\n", table(&[fetched])))?;
         }
     }
     Ok(exit::DONE)
-}
-
-/// Unpacks those packages named as kernels that were not unpacked before, and prints progress.
-pub fn unpack(file: &PlanFile) -> anyhow::Result<()> {
-    if file.settings.text("in") != Some(Place::Vm.name()) {
-        return Ok(());
-    }
-    check_cache()?;
-    kernel::tidy();
-    let kernels = file.settings.list("kernel").iter();
-    for text in kernels.filter(|text| text.ends_with(".deb")) {
-        interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;
-    }
-    Signals::catch(Second::Ends)?.let_go()
-}
-
-/// Runs `get` until it ends or a signal interrupts it. If interrupted, `get` removes the files that
-/// it began.
-fn interruptible(
-    get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_vm::VmError>,
-) -> anyhow::Result<Kernel> {
-    let signals = Signals::catch(Second::Ends)?;
-    get(&|| signals.is_interrupted()).map_err(|error| match signals.is_interrupted() {
-        true => signals.failure("interrupted: nothing was fetched"),
-        false => error.into(),
-    })
 }
 
 fn list() -> anyhow::Result<()> {

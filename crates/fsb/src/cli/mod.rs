@@ -8,7 +8,6 @@ mod completions;
 mod doctor;
 mod export;
 mod fleet;
-pub mod help;
 #[cfg(feature = "history")]
 mod history;
 #[cfg(feature = "vm")]
@@ -34,7 +33,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use self::help::{Page, page, wholly_unabridged};
+use crate::help::{Page, page, wholly_unabridged};
 use fsb_model::{code, failure};
 
 #[cfg(feature = "emulations")]
@@ -51,10 +50,10 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Format of messages on standard error: text or json
-    #[arg(long, value_name = "FORMAT", global = true, hide_short_help = true, hide_possible_values = true, help_heading = help::heading::OUTPUT)]
+    #[arg(long, value_name = "FORMAT", global = true, hide_short_help = true, hide_possible_values = true, help_heading = crate::help::heading::OUTPUT)]
     message_format: Option<MessageFormat>,
     /// Colour: auto, always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, hide_short_help = true, hide_possible_values = true, help_heading = help::heading::OUTPUT)]
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, hide_short_help = true, hide_possible_values = true, help_heading = crate::help::heading::OUTPUT)]
     color: Color,
     /// Print version
     #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
@@ -184,7 +183,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
 /// Returns the definition of the command line. Parser, help, completions and manual pages come from
 /// it.
 fn tree() -> clap::Command {
-    help::with_help(Cli::command())
+    crate::help::with_help(Cli::command())
 }
 
 /// Returns the definition for manual pages and completions, without hidden subcommands.

@@ -31,7 +31,7 @@ use fsb_store::owner;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::cli::help::heading;
+use crate::help::heading;
 use crate::message::{self, MessageFormat, notify, say};
 use crate::results::Output;
 use crate::run::coordinator;

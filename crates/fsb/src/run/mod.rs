@@ -3,6 +3,8 @@
 
 pub mod coordinator;
 mod judge;
+#[cfg(feature = "vm")]
+pub mod kernels;
 pub mod live;
 mod next_command;
 pub mod progress;

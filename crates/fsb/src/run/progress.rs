@@ -21,7 +21,7 @@ use fsb_testbed::Activity;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use serde_json::{Map, Value};
 
-use crate::cli::help::heading;
+use crate::help::heading;
 use crate::message::{self, Level, Message, MessageFormat, notify, say};
 use crate::terminal;
 

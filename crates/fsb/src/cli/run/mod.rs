@@ -18,10 +18,10 @@ use fsb_testbed::control;
 use serde::{Deserialize, Serialize};
 
 use self::work::TraceArguments;
-use super::help::heading;
 use super::plan_text::{background, is_plan, read_plan, workloads};
 use super::settings::{self, SettingArguments};
 use crate::exit;
+use crate::help::heading;
 use crate::message::{notify, say, say_warning};
 use crate::results::{self, Output, print_data};
 use crate::run::coordinator;
@@ -208,7 +208,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         return remote::start(&file, &plan, &run);
     }
     #[cfg(feature = "vm")]
-    super::kernel::unpack(&file)?;
+    crate::run::kernels::unpack(&file)?;
     if let Some(runs) = runs.filter(|_| !print_plan) {
         let directory = match out {
             Some(out) => out,

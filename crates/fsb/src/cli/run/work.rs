@@ -15,7 +15,7 @@ use fsb_store::owner;
 use fsb_sys::InvokingUser;
 use serde_json::{Value, json};
 
-use crate::cli::help::heading;
+use crate::help::heading;
 use crate::message::notify;
 
 /// Options of the command that follows `--`.

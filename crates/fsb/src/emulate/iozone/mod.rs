@@ -30,8 +30,8 @@ use fsb_store::owner::{self, Rights};
 
 use self::pass::{PassWorker, cpu_percent, operation, operations, phase, value};
 use self::remount::Remount;
-use crate::cli::help::{Page, page};
 use crate::exit::{self, Second, Signals};
+use crate::help::{Page, page};
 use crate::message::{say, say_warning};
 use crate::results;
 use crate::run::stage::{Turn, warn_of_concurrent};

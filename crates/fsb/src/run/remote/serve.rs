@@ -179,7 +179,7 @@ pub fn run() -> anyhow::Result<u8> {
 /// Returns the new run of a plan.
 fn begin(file: PlanFile) -> anyhow::Result<Begun> {
     #[cfg(feature = "vm")]
-    crate::cli::kernel::unpack(&file)?;
+    crate::run::kernels::unpack(&file)?;
     let cpus = coordinator::cpus_for(&file.controls);
     let mut resolved = file.resolve(cpus, coordinator::fresh_seed())?;
     fsb_runner::vm::pin(&mut resolved.plan)?;
