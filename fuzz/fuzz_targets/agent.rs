@@ -25,6 +25,7 @@ fn request(method: Method) -> MeasureRequest {
         trace: false,
         deadline: Duration::from_secs(1),
         limit: None,
+        background_slot: None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use fsb_model::{RunRecord, Trial};
 use fsb_report::Report;
-use fsb_report::run::Summary;
+use fsb_report::summary::Summary;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -20,5 +20,8 @@ fuzz_target!(|bytes: &[u8]| {
     for trials in [trials.to_vec(), with_checksums(trials)] {
         std::fs::write(directory.path().join(fsb_store::TRIALS_FILE), trials).expect("written");
         let _ = fsb_store::read(directory.path());
+        if let Ok(mut reader) = fsb_store::Reader::open(directory.path()) {
+            let _ = fsb_store::journal::read(&mut reader, |texts| texts.truncate(1));
+        }
     }
 });
