@@ -1,6 +1,6 @@
 //! Removes from a run what identifies its host, its users and their work.
 //!
-//! [`CLASSES`] and the table of settings give each text of a record and of a trial a class. A text
+//! `CLASSES` and the table of settings give each text of a record and of a trial a class. A text
 //! without a class is removed, so that a new field is private until it gets one; a test compares
 //! the table with the JSON Schemas. Numbers stay. Equal values get equal stand-ins, so that cases
 //! and targets stay distinct. Targets, parameters and labels depend on each other: typed code

@@ -782,44 +782,6 @@ fn a_silent_connection_ends_on_both_sides() {
     expect_no_traces(&before);
 }
 
-#[test]
-fn several_hosts_make_their_runs_in_turn_and_one_failure_stops_no_other() {
-    let host = needs!(Host::start(USERS));
-    let scratch = scratch();
-    tiny_plan(scratch.path());
-    let mut arguments = host.arguments("1");
-    let at = arguments.iter().position(|word| word == "box").unwrap();
-    arguments[at] = "box,other".to_owned();
-    expect_code(&host.run(scratch.path(), &texts(&arguments)), 0);
-    for name in ["box", "other"] {
-        let run = scratch.path().join("run").join(name);
-        assert_eq!(record(&run)["on"], name);
-        assert!(counting(&run).len() >= 7);
-    }
-    // A run that exists is found before any login.
-    expect_error(
-        &host.run(scratch.path(), &texts(&arguments)),
-        2,
-        "store/not-empty",
-    );
-    // The run of one host fails: the next one makes its run.
-    fs::remove_dir_all(scratch.path().join("run")).unwrap();
-    let config = fs::read_to_string(host.path("config")).unwrap();
-    fs::write(
-        host.path("config"),
-        format!("Host box\nUser nobody\n{config}"),
-    )
-    .unwrap();
-    expect_error(
-        &host.run(scratch.path(), &texts(&arguments)),
-        3,
-        "testbed/needs-root",
-    );
-    assert!(!scratch.path().join("run/box").exists());
-    assert!(counting(&scratch.path().join("run/other")).len() >= 7);
-    host.expect_nothing_left();
-}
-
 /// Writes a plan of two targets that a fleet can compare, and a file of three hosts, one of which
 /// does not answer.
 fn fleet(host: &Host, directory: &Path) {

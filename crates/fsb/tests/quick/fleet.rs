@@ -249,3 +249,12 @@ fn requests_without_an_answer_are_errors() {
         "two targets",
     );
 }
+
+#[test]
+fn a_run_on_several_hosts_is_refused_with_the_command_for_them() {
+    let scratch = scratch();
+    let request = "run null --on one,two";
+    let error = fails(scratch.path(), request, 2, "arguments/invalid-value");
+    let help = error["help"].as_str().unwrap();
+    assert!(help.contains("fsb fleet run"), "{help}");
+}
