@@ -110,6 +110,13 @@ pub enum Phase {
     Traced,
 }
 
+impl Phase {
+    /// Returns whether analysis may use a trial of this phase: it is measured and not superseded.
+    pub fn counts(self, superseded: bool) -> bool {
+        self == Phase::Measured && !superseded
+    }
+}
+
 /// The outcome of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -309,7 +316,7 @@ impl Trial {
 
     /// Returns whether analysis may use the trial: it is measured and not superseded.
     pub fn counts(&self) -> bool {
-        self.phase == Phase::Measured && !self.superseded
+        self.phase.counts(self.superseded)
     }
 
     /// Returns `ok`, or the outcome and its reason.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use fsb_model::metric::{self, Role};
+use fsb_model::metric;
 use fsb_model::set::{Gap, GapReason, Point, Run, Series, Set};
 use fsb_model::trial::squared_error_of_mean;
 use fsb_model::workload::Params;
@@ -163,7 +163,7 @@ impl Cells {
             let work = self.of(trial);
             let place = workloads.place(work);
             for (at, MetricValue { kind, value }) in trial.metrics().enumerate() {
-                if at > 0 && !is_latency(kind) {
+                if at > 0 && !metric::is_latency(&kind.name) {
                     continue;
                 }
                 let series = *places
@@ -213,11 +213,6 @@ fn empty_series(workload: &str, operation: &str, metric: &MetricKind) -> Series 
         points: Vec::new(),
         gaps: Vec::new(),
     }
-}
-
-/// Returns whether the metric is a latency.
-fn is_latency(metric: &MetricKind) -> bool {
-    metric::find(&metric.name).is_some_and(|kind| kind.role == Role::Latency)
 }
 
 /// Returns the targets of a run, each as a set of its matrices alone, without latencies.

@@ -17,6 +17,16 @@ pub fn of_run_in_memory(record: &RunRecord, trials: &[Trial]) -> Summary {
     of_trials(record, &CompactTrial::all(trials), None)
 }
 
+/// Returns the summary of a stored run, beside the last run of the same plan. The runs beside a
+/// published page are not those of its machine.
+pub fn of_stored(run: &StoredRun) -> Summary {
+    let earlier = match run.publication {
+        Some(_) => None,
+        None => last_run(&run.record, &run.path),
+    };
+    of_trials(&run.record, &run.trials, earlier.as_ref())
+}
+
 /// Returns the same summary from trials that hold only the data of reports, beside an earlier run
 /// of the same plan.
 pub fn of_trials(
@@ -40,7 +50,7 @@ pub fn low_trust(run: &StoredRun) -> Option<String> {
     if run.is_damaged {
         return Some(run.warnings.join("; "));
     }
-    let trust = Summary::new(&SummaryInputs::new(&run.record, &run.trials)).trust?;
+    let trust = Summary::of_shown(&run.record, &run.trials).trust?;
     (trust.level == TrustLevel::Low).then(|| trust.because.join("; "))
 }
 

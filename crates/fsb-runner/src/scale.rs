@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(
             served("webproxy", json!({})),
             [2000, 8192],
-            "enough for its 100 threads, and so many bytes less"
+            "enough for its 100 threads, and fewer bytes"
         );
         assert_eq!(
             served("oltp", json!({"files": 10, "file_size": 8 << 20})),

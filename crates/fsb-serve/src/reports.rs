@@ -23,11 +23,7 @@ pub fn run(source: &Path) -> Result<String, String> {
             source.display()
         ));
     }
-    let earlier = match run.publication {
-        Some(_) => None,
-        None => summary::last_run(&run.record, source),
-    };
-    let summary = summary::of_trials(&run.record, &run.trials, earlier.as_ref());
+    let summary = summary::of_stored(&run);
     Ok(html::render(&Report::of_shown(&summary, &run.trials)))
 }
 

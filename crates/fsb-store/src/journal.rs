@@ -340,7 +340,7 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 impl TrialFields<'_> {
     /// Returns whether the analysis may use its values.
     fn has_values(&self) -> bool {
-        self.phase == Phase::Measured && !self.superseded && self.outcome == Outcome::Ok
+        self.phase.counts(self.superseded) && self.outcome == Outcome::Ok
     }
 }
 
@@ -567,7 +567,7 @@ impl CompactTrial {
 
     /// As [`Trial::counts`].
     pub fn counts(&self) -> bool {
-        self.phase == Phase::Measured && !self.superseded
+        self.phase.counts(self.superseded)
     }
 
     /// As [`Trial::reason`].
@@ -669,13 +669,13 @@ pub fn read(
             }
         }
         pass.warnings.append(&mut journal.warnings);
-        let now_replaced = replaced_attempts(&pass.collector.list);
+        let attempts = Attempts::new(&pass.collector.list);
         // Only a later attempt shows that a trial does not count. This is rare and takes a second
         // pass.
-        if now_replaced == replaced {
-            return Ok(pass.finish(merge));
+        if attempts.replaced == replaced {
+            return Ok(pass.finish(&attempts.first_good, merge));
         }
-        replaced = now_replaced;
+        replaced = attempts.replaced;
     }
 }
 
@@ -685,7 +685,7 @@ struct Pass {
     collector: TrialCollector,
     /// Histograms of trials with values by target and case.
     cells: HashMap<(String, String), Histograms>,
-    /// The identifiers of trials, with the place in run order.
+    /// Lines by the identity of their trial, hashed: its name and its place in run order.
     seen: HashMap<u64, usize>,
     warnings: Vec<String>,
     is_damaged: bool,
@@ -700,8 +700,8 @@ impl Pass {
         merge: &mut impl FnMut(&mut Vec<String>),
     ) {
         let identity = self.collector.hasher.hash_one((&trial.id, trial.order));
-        if let Some(first) = self.seen.insert(identity, line) {
-            self.seen.insert(identity, first);
+        let first = *self.seen.entry(identity).or_insert(line);
+        if first != line {
             self.is_damaged = true;
             self.warnings.push(format!(
                 "line {line} of the journal repeats line {first}: left out"
@@ -747,10 +747,16 @@ impl Pass {
         Ok(())
     }
 
-    fn finish(mut self, mut merge: impl FnMut(&mut Vec<String>)) -> JournalTrials {
+    fn finish(
+        mut self,
+        first_good: &HashSet<u32>,
+        mut merge: impl FnMut(&mut Vec<String>),
+    ) -> JournalTrials {
         let mut trials = self.collector.finish();
-        for place in first_good(&trials) {
-            let trial = &mut trials[place];
+        for trial in &mut trials {
+            if !first_good.contains(&trial.line) {
+                continue;
+            }
             let key = (trial.what.target.clone(), trial.what.workload.clone());
             let mut merged = BTreeMap::new();
             for (operation, mut texts) in self.cells.remove(&key).into_iter().flatten() {
@@ -767,33 +773,35 @@ impl Pass {
     }
 }
 
-/// Returns the lines of trials with values that a later attempt in the same block replaces.
-fn replaced_attempts(trials: &[CompactTrial]) -> HashSet<u32> {
-    let counted = || trials.iter().filter(|trial| trial.counts());
-    let last: HashSet<u32> = last_attempts(counted())
-        .iter()
-        .map(|trial| trial.line)
-        .collect();
-    counted()
-        .filter(|trial| trial.outcome == Outcome::Ok && !last.contains(&trial.line))
-        .map(|trial| trial.line)
-        .collect()
+/// Lines of trials with values.
+struct Attempts {
+    /// Those that a later attempt in the same block replaces.
+    replaced: HashSet<u32>,
+    /// The first one of each cell.
+    first_good: HashSet<u32>,
 }
 
-/// Returns the index of the first trial with values of each cell.
-fn first_good(trials: &[CompactTrial]) -> Vec<usize> {
-    let places: HashMap<u32, usize> = (trials.iter().enumerate())
-        .map(|(place, trial)| (trial.line, place))
-        .collect();
-    let mut cells: HashSet<(&str, &str)> = HashSet::new();
-    let mut first = Vec::new();
-    for trial in last_attempts(trials.iter().filter(|trial| trial.counts())) {
-        let cell = &*trial.what;
-        if trial.outcome == Outcome::Ok && cells.insert((&cell.target, &cell.workload)) {
-            first.push(places[&trial.line]);
+impl Attempts {
+    fn new(trials: &[CompactTrial]) -> Attempts {
+        let is_good = |trial: &CompactTrial| trial.counts() && trial.outcome == Outcome::Ok;
+        let mut replaced: HashSet<u32> = (trials.iter())
+            .filter(|trial| is_good(trial))
+            .map(|trial| trial.line)
+            .collect();
+        let mut first_good = HashSet::new();
+        let mut cells: HashSet<(&str, &str)> = HashSet::new();
+        for trial in last_attempts(trials.iter().filter(|trial| trial.counts())) {
+            let cell = &*trial.what;
+            replaced.remove(&trial.line);
+            if is_good(trial) && cells.insert((&cell.target, &cell.workload)) {
+                first_good.insert(trial.line);
+            }
+        }
+        Attempts {
+            replaced,
+            first_good,
         }
     }
-    first
 }
 
 // The cycles of a micro-benchmark of 2023.

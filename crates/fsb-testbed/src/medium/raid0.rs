@@ -544,7 +544,7 @@ mod tests {
         assert_eq!(
             why("vm:0+vm:1"),
             None,
-            "the host knows what stands behind them"
+            "the host knows the devices behind them"
         );
         if let Some(number) = backing(dir).1 {
             let disk = format!("/dev/block/{}:{}", number.0, number.1);

@@ -51,12 +51,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         arguments.output.emit_choice(&choice)?;
         return Ok(exit::DONE);
     }
-    // The runs beside a published page are not those of its machine.
-    let earlier = match fsb_store::is_page(&directory) {
-        true => None,
-        false => summary::last_run(&run.record, &directory),
-    };
-    let summary = summary::of_trials(&run.record, &run.trials, earlier.as_ref());
+    let summary = summary::of_stored(&run);
     let report = Report::of_shown(&summary, &run.trials);
     arguments.output.emit(&report)?;
     Ok(exit::DONE)

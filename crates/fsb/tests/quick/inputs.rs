@@ -239,7 +239,7 @@ fn the_memory_of_a_comparison_is_that_of_its_numbers() {
     let detail = fs::read_to_string(scratch.path().join("detail.html")).unwrap();
     assert!(
         detail.contains(&format!("run {}", files / 2)),
-        "every run stands in the detail"
+        "every run is in the detail"
     );
 }
 

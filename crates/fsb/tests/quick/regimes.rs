@@ -88,15 +88,15 @@ fn a_matrix_ends_in_findings_of_every_pair() {
     // The same rectangles as those of fsb compare.
     let compared = fsb(scratch.path(), "compare run --format json");
     let document: serde_json::Value = serde_json::from_str(stdout(&compared).as_str()).unwrap();
-    let told: Vec<&str> = document["findings"]
+    let texts: Vec<&str> = document["findings"]
         .as_array()
         .unwrap()
         .iter()
         .map(|f| f["text"].as_str().unwrap())
         .collect();
     assert!(
-        !told.is_empty() && told.iter().all(|text| screen.contains(text)),
-        "{told:?}"
+        !texts.is_empty() && texts.iter().all(|text| screen.contains(text)),
+        "{texts:?}"
     );
     // One block is only described: there are no findings.
     succeeds(
