@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use fsb_model::metric::MetricKind;
+use fsb_model::storage::Promise;
 use fsb_model::workload::ProgramLimits;
 use fsb_model::{Better, CacheState, Durability, Maintenance};
 use serde::{Deserialize, Serialize};
 
-use crate::backend::CALLS;
+use crate::backend::{self, CALLS};
 
 /// The way in which the state before the first repetition is restored before the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +94,30 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Returns whether its backend bypasses the page cache.
+    pub fn is_direct(&self) -> bool {
+        backend::find(&self.backend).is_ok_and(|backend| backend.capabilities().direct)
+    }
+
+    /// Returns whether it makes, renames or removes names, which are durable only after their
+    /// directory was synced.
+    pub fn changes_names(&self) -> bool {
+        !self.in_place && self.operation != "append"
+    }
+
+    /// Returns the promises that its name makes.
+    pub fn promises(&self) -> Vec<Promise> {
+        let is_durable = self.durability != Durability::None;
+        let all = [
+            (Promise::SyncedFiles, is_durable),
+            (Promise::SyncedNames, is_durable && self.changes_names()),
+            (Promise::Direct, self.is_direct()),
+        ];
+        all.into_iter()
+            .filter_map(|(promise, made)| made.then_some(promise))
+            .collect()
+    }
+
     /// Returns the profile of one indivisible operation that leaves its files behind, moves no data
     /// and does not wait for the device. A workload replaces the fields that differ.
     pub(crate) fn base(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::storage::Promise;
 use crate::timeline::Sustained;
 use crate::traced::Traced;
 
@@ -46,6 +47,9 @@ pub struct Observed {
     /// The properties of direct I/O on the target, for workloads that request it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<Direct>,
+    /// The promises of the case's name that the target has not been shown to keep.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<Promise>,
     /// CPU seconds of all processes of the machine inside the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine_cpu_seconds: Option<f64>,

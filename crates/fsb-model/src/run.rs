@@ -10,7 +10,7 @@ use crate::geometry::Geometry;
 use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest, VmRecord};
 use crate::plan::{FEWEST_BLOCKS_JUDGED, Plan, Repetition};
 use crate::stop::{Analyses, StopReason, StoppingRule};
-use crate::storage::StorageLayer;
+use crate::storage::{StorageLayer, Unproven};
 use crate::target::Target;
 use crate::warning::Warning;
 use crate::workload::{Amount, Cell, Params};
@@ -500,6 +500,9 @@ pub struct TargetRecord {
     /// The storage beneath its files, from their file system down to what holds the bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub storage: Vec<StorageLayer>,
+    /// The promises of case names that it has not been shown to keep.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<Unproven>,
     /// Facts for the reader: `directory: no remount`.
     pub notes: Vec<String>,
     /// The reason why nothing could be measured on it.

@@ -219,6 +219,40 @@ impl StorageFlaw {
     }
 }
 
+/// A property that the names of cases promise, which depends on work that a server outside the
+/// kernel does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Promise {
+    /// The data of a file is on the device after the file was synced.
+    SyncedFiles,
+    /// The names in a directory are on the device after the directory was synced.
+    SyncedNames,
+    /// Direct I/O reaches the device past all caches.
+    Direct,
+}
+
+impl Promise {
+    /// Returns the statement about a value that has not been shown to keep the promise.
+    pub fn unproven(self) -> &'static str {
+        match self {
+            Promise::SyncedFiles | Promise::SyncedNames => "not known to be durable",
+            Promise::Direct => "direct for the client only",
+        }
+    }
+}
+
+/// A promise that a target has not been shown to keep.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unproven {
+    /// The promise.
+    pub promise: Promise,
+    /// The reason: `the server does not pass syncs of directories on`.
+    pub reason: String,
+}
+
 /// Returns the layers as one text, from the target down: `ext4 on loop0, file /srv/image on xfs on
 /// vda (write back)`. The members of an array are in brackets.
 pub fn layers_text(layers: &[StorageLayer]) -> String {

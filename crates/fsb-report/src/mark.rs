@@ -16,6 +16,8 @@ const DIFFERENT: char = '*';
 const EQUAL: char = '=';
 /// Marks a value whose samples have a trend or are of two kinds.
 pub(crate) const NOT_STATIONARY: char = '~';
+/// Marks a value that is not known to be what the name of its case says.
+pub(crate) const UNPROVEN: char = '‡';
 /// Marks the name of a target that may lose synced data.
 pub const UNSAFE: &str = " (unsafe)";
 
@@ -93,6 +95,7 @@ pub(crate) fn legend(marks: &[&str], theta: f64, covered: Covered<'_>) -> Option
             if has_letters { best } else { "undecided" }.to_owned(),
         ),
         sign(NOT_STATIONARY, "not stationary".to_owned()),
+        sign(UNPROVEN, "not known to be what the row says".to_owned()),
     ];
     let start = match covered {
         _ if tested.iter().all(Option::is_none) => String::new(),

@@ -1,7 +1,7 @@
 //! An upper bound of the memory that a run uses at once, and the check of the memory limit of its
 //! plan. The run touches this much of a guest's free memory beforehand.
 
-use fsb_engine::{Profile, backend};
+use fsb_engine::Profile;
 use fsb_model::run::Placement;
 use fsb_model::units::show_bytes;
 use fsb_model::{CacheState, Plan};
@@ -53,8 +53,7 @@ pub(crate) fn cells(work: &Work) -> Vec<String> {
     let cells = work.cells.iter().filter(|parsed| {
         !parsed.profile.metadata_only
             && parsed.profile.cache != CacheState::Warm
-            && !backend::find(&parsed.profile.backend)
-                .is_ok_and(|backend| backend.capabilities().direct)
+            && !parsed.profile.is_direct()
     });
     cells.map(|parsed| parsed.cell.label.clone()).collect()
 }

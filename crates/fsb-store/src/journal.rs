@@ -11,6 +11,7 @@ use std::mem;
 use std::sync::Arc;
 
 use fsb_model::observed::{BackgroundWork, MemoryUse};
+use fsb_model::storage::Promise;
 use fsb_model::timeline::Timeline;
 use fsb_model::traced::Traced;
 use fsb_model::trial::Phase;
@@ -73,6 +74,8 @@ pub struct TrialExtras {
     pub traced: Option<Box<Traced>>,
     /// The work of the background of its case.
     pub background: Option<Box<BackgroundWork>>,
+    /// The promises of the case's name that the target has not been shown to keep.
+    pub unproven: Vec<Promise>,
 }
 
 /// The extras of a trial that has none.
@@ -84,6 +87,7 @@ static NO_EXTRAS: TrialExtras = TrialExtras {
     cycles: None,
     traced: None,
     background: None,
+    unproven: Vec::new(),
 };
 
 /// The parts of trials that many of them share: the case, the target and the metrics.
@@ -313,6 +317,8 @@ struct ObservedFields<'a> {
     #[serde(default)]
     background: Option<BackgroundWork>,
     #[serde(default)]
+    unproven: Vec<Promise>,
+    #[serde(default)]
     memory_limit: Option<MemoryLimit>,
 }
 
@@ -395,6 +401,7 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
                 cycle_spans_ns: Cow::Borrowed(&trial.observed.cycle_spans_ns),
                 traced: trial.observed.traced.as_deref().map(Cow::Borrowed),
                 background: trial.observed.background,
+                unproven: trial.observed.unproven.clone(),
                 memory_limit: trial.observed.memory_limit.as_ref().map(MemoryLimit::from),
             },
         }
@@ -438,6 +445,7 @@ impl TrialCollector {
             .map(Box::new),
             traced: observed.traced.map(|traced| Box::new(traced.into_owned())),
             background: observed.background.map(Box::new),
+            unproven: observed.unproven,
         };
         self.list.push(CompactTrial {
             what: cell,

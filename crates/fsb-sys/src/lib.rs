@@ -25,6 +25,7 @@ pub mod mount_isolation;
 pub mod mountinfo;
 pub mod network;
 pub mod open_flags;
+pub mod page_cache;
 pub mod pinned;
 pub mod process;
 pub mod program;

@@ -135,7 +135,9 @@ fn image_directory(dir: &Path) -> Finding {
             "name another with --dir",
         );
     }
-    if let Some(StorageFlaw::Memory { holder }) = Storage::beneath_path(dir, None).loss() {
+    if let Some(StorageFlaw::Memory { holder }) =
+        Storage::beneath_path(dir, None, &Roots::default()).loss()
+    {
         let text = format!("{shown} is in memory ({holder}): no image can be measured there");
         return finding(
             topic,

@@ -9,6 +9,7 @@ pub mod control;
 pub mod declared;
 pub mod doctor;
 pub mod fs;
+mod fuse;
 pub mod host;
 pub mod ledger;
 mod limit;

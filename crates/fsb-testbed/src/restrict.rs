@@ -88,12 +88,7 @@ mod tests {
                 kernel_caches_only: true,
                 durable: true,
                 counters: true,
-                fake: None,
-                why_not_cold: String::new(),
-                why_not_durable: String::new(),
-                why_not_direct: String::new(),
-                no_maintenance: Default::default(),
-                no_space_limit: String::new(),
+                ..Abilities::default()
             },
             free_bytes: 0,
             free_inodes: 0,

@@ -18,6 +18,7 @@ use fsb_sys::mountinfo::{self, Mount};
 use fsb_sys::{Roots, loopdev, read_trimmed};
 
 use crate::fs::{self, UNFLUSHED};
+use crate::fuse::{self, Place, Server};
 
 /// File systems whose files are in memory, as mounts name them.
 const MEMORY: [&str; 5] = ["tmpfs", "ramfs", "devtmpfs", "rootfs", "hugetlbfs"];
@@ -47,11 +48,11 @@ pub(crate) struct Storage {
 
 impl Storage {
     /// Walks down from the file system that holds `path`. `device` is the device beneath a file
-    /// system whose mount does not name it.
-    pub fn beneath_path(path: &Path, device: Option<&Path>) -> Storage {
-        let roots = Roots::default();
+    /// system whose mount does not name it. `roots` show the processes of the machine, among which
+    /// are the servers of FUSE mounts.
+    pub fn beneath_path(path: &Path, device: Option<&Path>, roots: &Roots) -> Storage {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let mut walk = Walk::new(&roots, mountinfo::read());
+        let mut walk = Walk::new(roots, mountinfo::read());
         walk.path(&path, 0);
         if let Some(device) =
             device.filter(|_| walk.found.iter().all(|found| found.device.is_none()))
@@ -68,6 +69,28 @@ impl Storage {
         let mut walk = Walk::new(roots, mountinfo::read());
         walk.device(directory, 0);
         Storage { found: walk.found }
+    }
+
+    /// Returns why a layer cannot be seen. Returns `None` if all are known.
+    pub fn unknown(&self) -> Option<&str> {
+        self.found
+            .iter()
+            .find_map(|found| match &found.layer.layer {
+                Layer::Unknown { reason } => Some(reason.as_str()),
+                _ => None,
+            })
+    }
+
+    /// Returns the directory below /sys of the device that holds all data, if there is one. The
+    /// devices beneath it are parts of it.
+    pub fn only_device(&self) -> Option<&Path> {
+        let mut devices = self
+            .found
+            .iter()
+            .filter_map(|found| Some((found.layer.depth, found.device.as_deref()?)));
+        let (depth, first) = devices.next()?;
+        let is_only = devices.all(|(other, device)| other > depth || device == first);
+        Some(first).filter(|_| is_only && self.unknown().is_none())
     }
 
     /// Returns the layers, as the record of a run keeps them.
@@ -200,11 +223,38 @@ impl<'a> Walk<'a> {
         )
         .mount = Some(mount.clone());
         let devices = self.devices(mount);
+        if devices.is_empty() && fuse::is_fuse(mount) {
+            return self.fuse_server(mount, depth + 1);
+        }
         if devices.is_empty() {
             self.unknown(depth + 1, why_no_device(kind));
         }
         for device in devices {
             self.device(&device, depth + 1);
+        }
+    }
+
+    /// Walks down from the places in which the server of a mount keeps the data.
+    fn fuse_server(&mut self, mount: &Mount, depth: u32) {
+        let Some(server) = Server::of_mount(mount, self.roots) else {
+            return self.unknown(depth, "its FUSE server is not visible to this user");
+        };
+        let paths = match server.place(mount) {
+            Place::Paths(paths) => paths,
+            Place::Unknown(reason) => return self.unknown(depth, reason),
+        };
+        for path in paths {
+            match block::number_of(&path) {
+                Some(number) => match number.directory(self.roots) {
+                    Some(device) => self.device(&device, depth),
+                    None => self.unknown(depth, "its device is not there"),
+                },
+                None if is_visible(&path) => {
+                    let path = path.canonicalize().unwrap_or(path);
+                    self.path(&path, depth);
+                }
+                None => self.unknown(depth, "the files of its server are not visible here"),
+            }
         }
     }
 
@@ -346,7 +396,6 @@ impl<'a> Walk<'a> {
 
 fn why_no_device(kind: &str) -> &'static str {
     match kind {
-        _ if kind.starts_with("fuse") => "a FUSE server holds the data",
         _ if fs::is_remote(kind) => "another machine, or the host of this one, holds the data",
         _ => "its mount names no block device",
     }

@@ -9,6 +9,7 @@ use fsb_model::host::{DeviceId, DeviceRates, HostManifest, VmRecord};
 use fsb_model::observed::Rpcs;
 use fsb_model::plan::VmSize;
 use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
+use fsb_model::storage::Unproven;
 use fsb_model::{BackgroundLimit, Geometry, Identity, Maintenance, OwnDirectory, Target, Warning};
 use fsb_sys::error::{Kind, TestbedError};
 use serde::{Deserialize, Serialize};
@@ -161,8 +162,8 @@ impl Provisioned {
     }
 }
 
-/// The operations and checks that a target supports.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The operations and checks that a target supports. The default supports none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Abilities {
     /// The method that makes its data cold. `None` if they are never cold.
     pub cold: Option<ColdMethod>,
@@ -183,6 +184,12 @@ pub struct Abilities {
     /// it does.
     #[serde(default)]
     pub why_not_direct: String,
+    /// The reason why a file's data is never in memory when it is opened. Empty if it may be.
+    #[serde(default)]
+    pub why_not_warm: String,
+    /// The promises of case names that it has not been shown to keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<Unproven>,
     /// The maintenance operations that are not measured on it, with the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub no_maintenance: BTreeMap<Maintenance, String>,

@@ -296,7 +296,7 @@ impl Disks {
                 Ok(self.add(HostMedium {
                     file,
                     record: image_record(request),
-                    storage: Storage::beneath_path(request.dir, None),
+                    storage: Storage::beneath_path(request.dir, None, &Roots::default()),
                 }))
             }
             "device" => {

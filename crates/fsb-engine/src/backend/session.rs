@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use fsb_model::observed::Direct;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, Gid, Mode, OFlags, RawDir, SeekFrom, Timestamps, Uid, XattrFlags,
+    AtFlags, CWD, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, RawDir, SeekFrom, Timestamps,
+    Uid, XattrFlags,
 };
 use rustix::io::Errno;
 
@@ -489,16 +490,50 @@ impl Namespace for KernelNamespace {
 
     fn sync_file_system(&self, directory: &Directory) -> Result<(), Errno> {
         rustix::fs::syncfs(directory.fd())?;
-        // Over FUSE, syncfs writes what the kernel holds to the device, but the device does not
-        // flush its cache (seen with ntfs-3g); the server makes it do so when a directory is
-        // synced.
+        // syncfs writes what the kernel holds to a FUSE server, and sends it no request to make the
+        // data durable (Linux 6.18: only virtiofs and fuseblk get FUSE_SYNCFS). A sync of a file
+        // does.
         let over_fuse = rustix::fs::fstatfs(directory.fd())?.f_type == FUSE_SUPER_MAGIC;
         if over_fuse {
-            rustix::fs::fsync(directory.fd())
+            sync_tree(directory.fd())
         } else {
             Ok(())
         }
     }
+}
+
+/// Syncs every file below a directory, then the directories from the bottom up. Leaves out what was
+/// removed meanwhile and what this user may not open.
+fn sync_tree(directory: BorrowedFd<'_>) -> Result<(), Errno> {
+    const NO_WAIT: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |found| {
+                    FileType::from_raw_mode(found.st_mode)
+                }),
+            known => known,
+        };
+        let open =
+            |flags: OFlags| rustix::fs::openat(directory, name, flags | NO_WAIT, Mode::empty());
+        let synced = match kind {
+            FileType::Directory => open(DIRECTORY).and_then(|below| sync_tree(below.as_fd())),
+            FileType::RegularFile => {
+                open(OFlags::RDONLY | OFlags::CLOEXEC).and_then(rustix::fs::fsync)
+            }
+            _ => Ok(()),
+        };
+        match synced {
+            Ok(()) | Err(Errno::NOENT | Errno::ACCESS) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    rustix::fs::fsync(directory)
 }
 
 /// A file that exists, or a temporary one that is removed on drop.

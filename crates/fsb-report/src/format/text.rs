@@ -5,7 +5,7 @@ use textwrap::core::display_width;
 
 use super::member::Format;
 use crate::compare;
-use crate::mark::NOT_STATIONARY;
+use crate::mark::{NOT_STATIONARY, UNPROVEN};
 use crate::report::Report;
 use crate::screen::{CellPart, Names, ScreenColumn, WIDTH, cut, paint, paragraph, tables};
 use crate::show::{TOO_WIDE, counted, percent};
@@ -39,7 +39,10 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     if is_single {
         // The headline is the row's verdict in words.
         let cells = view.rows.iter_mut().flat_map(|row| &mut row.cells);
-        cells.for_each(|cell| cell.mark.retain(|sign| sign == NOT_STATIONARY));
+        cells.for_each(|cell| {
+            cell.mark
+                .retain(|sign| [NOT_STATIONARY, UNPROVEN].contains(&sign));
+        });
     }
     let names = Names::new(view.names.iter().map(String::as_str));
     let mut screen = Lines::new(width, color);

@@ -169,7 +169,7 @@ fn cell(summary: &Summary, workload: &Workload, measured: &MeasuredCell) -> Cell
 }
 
 /// Returns letters and signs if there are three targets or more, and else one sign; `~` marks
-/// samples that differ among themselves.
+/// samples that differ among themselves, `‡` values that are not known to be what their case says.
 pub(crate) fn mark(summary: &Summary, measured: &MeasuredCell) -> String {
     let against = measured.against.as_ref();
     let mut signs = match summary.targets.len() {
@@ -180,6 +180,9 @@ pub(crate) fn mark(summary: &Summary, measured: &MeasuredCell) -> String {
     };
     if measured.not_stationary.is_some() {
         signs.push(mark::NOT_STATIONARY);
+    }
+    if !measured.unproven.is_empty() {
+        signs.push(mark::UNPROVEN);
     }
     signs
 }

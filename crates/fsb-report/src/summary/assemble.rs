@@ -45,7 +45,7 @@ impl Summary {
             trust,
             warnings,
             urgent,
-            problems: warnings::problems(&numbers),
+            problems: warnings::problems(record, &numbers),
             environment: environment::tables(record),
             method,
             published: inputs

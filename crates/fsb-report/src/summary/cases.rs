@@ -15,7 +15,7 @@ use super::model::{
 };
 use super::timeline::{JoinedTimeline, WarmUps};
 use super::trial_value::{CompactTrial, MetricKind, NoValue, last_attempts, value};
-use super::{costs, latency, risks, roles, samples, withheld};
+use super::{costs, latency, risks, roles, samples, unproven, withheld};
 use crate::mark;
 
 /// Returns one case per cell of the plan, then one for every label that only the trials have, and
@@ -30,9 +30,10 @@ pub(super) fn cases(
         .map(|trials| summarize(record, trials))
         .collect();
     let barred = risks::barred(record);
-    cases
-        .iter_mut()
-        .for_each(|case| case.ranking.bar(barred.iter().copied()));
+    cases.iter_mut().for_each(|case| {
+        let unproven = unproven::places(&case.cells);
+        case.ranking.bar(barred.iter().copied().chain(unproven));
+    });
     let correlation = hold_over_page(cases.iter_mut().map(|case| &mut case.ranking));
     let of_run = withheld::of_run(record, trials);
     // A target alone is not judged.
@@ -261,7 +262,7 @@ pub(super) fn overall(
         }
         let cases = cases
             .iter()
-            .filter(|case| case.withheld.is_none())
+            .filter(|case| case.withheld.is_none() && unproven::are_alike(case, 0, candidate))
             .filter(|case| case.ranking.comparison(0, candidate).is_some());
         let workloads: Vec<Weighted<'_>> = cases
             .map(|case| Weighted {
@@ -337,6 +338,7 @@ pub(super) fn cell(
         },
         estimate,
         against: None,
+        unproven: unproven::of_trials(&good),
         mark: String::new(),
         scatter: None,
         not_stationary: None,

@@ -277,8 +277,9 @@ fn finding(summary: &Numbers, names: &[String], case: &Workload) -> String {
         }
         RankingOutcome::Alone(only) if barred_have_values(summary, case) => {
             let losers = losers(summary, case, &[*only]);
+            let kind = risks::kind_of_contenders(summary, case);
             return format!(
-                "{} is the only safe target at {at}{losers}{faster}.",
+                "{} is the only {kind} at {at}{losers}{faster}.",
                 names[*only]
             );
         }
@@ -437,9 +438,8 @@ fn losers(summary: &Numbers, case: &Workload, contenders: &[usize]) -> String {
 /// Returns whether a target that may not win was measured at this case.
 fn barred_have_values(summary: &Numbers, case: &Workload) -> bool {
     let cells = summary.cells_of(case);
-    cells
-        .into_iter()
-        .any(|(target, cell)| !target.may_win && !cell.trials.is_empty())
+    let mut places = cells.into_iter().enumerate();
+    places.any(|(place, (_, cell))| !case.ranking.may_win(place) && !cell.trials.is_empty())
 }
 
 fn alone(case: &Workload, only: usize) -> String {

@@ -32,6 +32,7 @@ pub(crate) mod traced;
 pub(crate) mod traced_work;
 mod trial_value;
 mod trust;
+mod unproven;
 mod warnings;
 mod withheld;
 

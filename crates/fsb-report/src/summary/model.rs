@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use fsb_model::run::Risk;
+use fsb_model::storage::Promise;
 use fsb_model::units::show_rate;
 use fsb_model::{Better, Unit};
 use fsb_stats::compare::{Document, Finding};
@@ -271,6 +272,9 @@ pub struct MeasuredCell {
     pub estimate: Option<Estimate>,
     /// The comparison with the baseline; absent for the baseline itself.
     pub against: Option<Comparison>,
+    /// The promises of the case's name that the target has not been shown to keep.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<Promise>,
     /// Letters of the ranking, then `†` if the difference from the baseline is not confirmed, or
     /// else `?` if the case has no winner and this target may be the fastest.
     pub mark: String,

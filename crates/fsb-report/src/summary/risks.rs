@@ -2,9 +2,11 @@
 
 use fsb_model::RunRecord;
 use fsb_model::run::Risk;
+use fsb_model::storage::Promise;
 use fsb_stats::{RankingOutcome, Verdict};
 
 use super::model::{Numbers, TargetSummary, Workload};
+use super::unproven;
 use crate::mark;
 use crate::show::{counted, listed, some_cases};
 
@@ -74,16 +76,39 @@ pub(crate) fn faster(summary: &Numbers) -> String {
     said.collect()
 }
 
-/// Names the barred targets that are faster than every contender of one case.
+/// Names the targets that may not win and are faster than every contender of one case.
 pub(crate) fn faster_at(summary: &Numbers, case: &Workload) -> String {
-    let said = barred_targets(summary).filter(|(place, _)| beats_contenders(case, *place));
-    said.map(|(_, target)| {
-        format!(
-            "; {} is faster",
-            mark::name_with_loss(&target.name, &target.risks)
-        )
+    let targets = summary.targets.iter().enumerate();
+    let said = targets
+        .filter(|(place, _)| !case.ranking.may_win(*place) && beats_contenders(case, *place));
+    said.map(|(place, target)| {
+        let unproven = &case.cells[place].unproven;
+        if unproven.is_empty() {
+            let name = mark::name_with_loss(&target.name, &target.risks);
+            format!("; {name} is faster")
+        } else {
+            format!(
+                "; {} ({}) is faster",
+                target.label(),
+                unproven::text(unproven)
+            )
+        }
     })
     .collect()
+}
+
+/// Names what the targets that may win at a case have in common: `safe target`, or `target known to
+/// be durable`.
+pub(crate) fn kind_of_contenders(summary: &Numbers, case: &Workload) -> String {
+    let is_unsafe = |place: &usize| !summary.targets[*place].may_win;
+    if (0..case.cells.len()).any(|place| is_unsafe(&place)) {
+        return "safe target".to_owned();
+    }
+    let unproven = case.cells.iter().flat_map(|cell| &cell.unproven);
+    match unproven.max() {
+        Some(Promise::Direct) => "target known to be direct".to_owned(),
+        _ => "target known to be durable".to_owned(),
+    }
 }
 
 /// Returns the answer if exactly one target is safe: `ext4 is the only safe target; …`.

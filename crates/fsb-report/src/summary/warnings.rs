@@ -7,7 +7,7 @@ use fsb_stats::Noise;
 
 use super::model::{MeasuredCell, Numbers};
 use super::trial_value::CompactTrial;
-use super::{device, geometry, headline, interference, risks, samples, trust};
+use super::{device, geometry, headline, interference, risks, samples, trust, unproven};
 use crate::record_text::{incomplete_text, stop_reason_text, warning_text};
 use crate::show::{NOT_HERE, counted, some_cases, some_of};
 use crate::summary::{CellState, Workload};
@@ -154,9 +154,10 @@ fn correlated(summary: &Numbers) -> Option<String> {
     ))
 }
 
-/// Returns cells and targets without any value, a line for each reason.
-pub(super) fn problems(summary: &Numbers) -> Vec<String> {
-    let mut problems = Vec::new();
+/// Returns the values that are not known to be what their case says, then the cells and targets
+/// without any value, a line for each reason.
+pub(super) fn problems(record: &RunRecord, summary: &Numbers) -> Vec<String> {
+    let mut problems = unproven::statements(record, summary);
     for (target, found) in summary.targets.iter().enumerate() {
         if let Some(reason) = &found.failed {
             problems.push(format!("{}: failed: {reason}", found.name));

@@ -369,12 +369,7 @@ mod tests {
             durable: true,
             counters: true,
             kernel_caches_only: true,
-            fake: None,
-            why_not_cold: String::new(),
-            why_not_durable: String::new(),
-            why_not_direct: String::new(),
-            no_maintenance: Default::default(),
-            no_space_limit: String::new(),
+            ..Abilities::default()
         }
     }
 

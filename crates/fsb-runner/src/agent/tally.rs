@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use fsb_engine::{Measurement, Profile, latency};
 use fsb_model::observed::{BackgroundWork, Deferred, MemoryUse, Observed, Rpcs, Spent};
 use fsb_model::run::SmallDevice;
+use fsb_model::storage::Promise;
 use fsb_model::trial::{
     BACKGROUND, INTO_HOLES, NO_SPACE, OUT_OF_TIME, Reason, SMALL_DEVICE, Samples, WORKER,
 };
 use fsb_model::units::show_size;
-use fsb_model::{Durability, Interference, Outcome};
+use fsb_model::{CacheState, Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::MemoryHold;
-use fsb_testbed::{ColdMethod, Counters, Provisioned, Testbed, TestbedError, watch};
+use fsb_testbed::{Abilities, ColdMethod, Counters, Provisioned, Testbed, TestbedError, watch};
 
 use super::checks::{self, Seen};
 use super::protocol::{Measured, TrialReply};
@@ -210,6 +211,7 @@ impl Tally {
             system_seconds: Some(self.measured.work.system_seconds),
             idle: Some(self.idle),
             quiesce_seconds: Some(self.quiesce_seconds),
+            unproven: unproven(profile, &target.abilities),
             unconfined: std::mem::take(&mut self.unconfined),
             spent_seconds: target.abilities.fake.is_none().then_some(self.spent),
             deferred: self.measured.deferred,
@@ -452,6 +454,17 @@ pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), 
             Some(_) => {}
         }
     }
+    if profile.is_direct() && !abilities.why_not_direct.is_empty() {
+        return Err(Failure::NotApplicable(
+            abilities.why_not_direct.clone().into(),
+        ));
+    }
+    let is_warm = profile.cache == CacheState::Warm && !profile.metadata_only;
+    if is_warm && !abilities.why_not_warm.is_empty() {
+        return Err(Failure::NotApplicable(
+            abilities.why_not_warm.clone().into(),
+        ));
+    }
     if profile.durability != Durability::None && !abilities.durable {
         return Err(Failure::NotApplicable(
             abilities.why_not_durable.clone().into(),
@@ -470,6 +483,17 @@ pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), 
         );
     }
     Ok(())
+}
+
+/// Returns the promises of the workload that the target has not been shown to keep.
+fn unproven(profile: &Profile, abilities: &Abilities) -> Vec<Promise> {
+    let is_unproven = |promise: &Promise| {
+        abilities
+            .unproven
+            .iter()
+            .any(|unproven| unproven.promise == *promise)
+    };
+    profile.promises().into_iter().filter(is_unproven).collect()
 }
 
 pub(crate) fn refused(failure: Failure) -> TrialReply {

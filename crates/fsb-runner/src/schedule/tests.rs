@@ -139,16 +139,9 @@ fn provisioned() -> Provisioned {
         root: "/nowhere".into(),
         client_roots: Vec::new(),
         abilities: Abilities {
-            cold: None,
             durable: true,
-            counters: false,
             kernel_caches_only: true,
-            fake: None,
-            why_not_cold: String::new(),
-            why_not_direct: String::new(),
-            why_not_durable: String::new(),
-            no_maintenance: Default::default(),
-            no_space_limit: String::new(),
+            ..Abilities::default()
         },
         free_bytes: 1 << 40,
         free_inodes: 1 << 30,

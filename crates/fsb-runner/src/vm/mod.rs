@@ -811,9 +811,7 @@ mod tests {
                 fake: None,
                 why_not_cold,
                 why_not_durable,
-                why_not_direct: String::new(),
-                no_maintenance: Default::default(),
-                no_space_limit: String::new(),
+                ..Abilities::default()
             },
             free_bytes: 1,
             free_inodes: 1,

@@ -42,6 +42,9 @@ pub struct Collected {
     pub has_risks: bool,
     /// Whether it may not win against sets that may.
     pub barred: bool,
+    /// The workloads whose values are not known to be what their names say: they may not win
+    /// against values that are.
+    pub unproven: BTreeSet<String>,
     /// The sessions of all runs. Runs without sessions add none.
     pub(super) sessions: BTreeSet<String>,
     untold_sessions: bool,

@@ -357,8 +357,13 @@ fn operation(
 }
 
 fn bar(frame: &Frame, operation: &mut Operation) {
-    let barred = (0..frame.sets.len()).filter(|set| frame.sets[*set].barred);
-    if !frame.sets.iter().all(|set| set.barred) {
+    let is_barred = |set: &usize| {
+        let workload = operation.workload.as_ref();
+        let set = &frame.sets[*set];
+        set.barred || workload.is_some_and(|workload| set.unproven.contains(workload))
+    };
+    let barred: Vec<usize> = (0..frame.sets.len()).filter(is_barred).collect();
+    if barred.len() < frame.sets.len() {
         operation.ranking.bar(barred);
     }
 }

@@ -1,12 +1,13 @@
 //! A directory as a target. fsb uses only a sub-directory of its own in it.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::Maintenance;
 use fsb_model::run::TargetRecord;
-use fsb_sys::block::DeviceNumber;
+use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, mount as kernel, mountinfo};
 
@@ -15,11 +16,22 @@ use super::mounts::MountRoot;
 use super::quiet;
 use crate::control::{ColdMethod, Held, cold_method};
 use crate::fs;
+use crate::fuse::{self, Findings};
 use crate::host;
 use crate::ledger::{EntryHandle, Ledger};
 use crate::privilege;
 use crate::storage::{self, Storage, risks_of_device};
 use crate::testbed::{Abilities, Provisioned};
+
+/// The parts of the testbed that a directory needs.
+pub(super) struct Surroundings<'a> {
+    pub ledger: &'a Ledger,
+    pub mounts: Option<&'a mut MountRoot>,
+    /// The /proc and /sys of the machine.
+    pub outside: &'a Roots,
+    /// What the servers of FUSE mounts do, by the device number of the mount.
+    pub probed: &'a mut BTreeMap<(u32, u32), Findings>,
+}
 
 /// A sub-directory that fsb made.
 pub(super) struct ReadyDirectory {
@@ -31,16 +43,17 @@ pub(super) struct ReadyDirectory {
     device_directory: Option<PathBuf>,
     device: Option<DeviceNumber>,
     cold: ColdMethod,
+    is_fuse: bool,
 }
 
 impl ReadyDirectory {
-    /// Creates the sub-directory. Removes it again on failure.
+    /// Creates the sub-directory, and probes the server of a FUSE mount that was not probed yet.
+    /// Removes the sub-directory again on failure.
     pub fn begin(
         (target, path): (&str, &Path),
         user: (u32, u32),
         page_cache: &str,
-        ledger: &Ledger,
-        mounts: Option<&mut MountRoot>,
+        surroundings: Surroundings<'_>,
     ) -> Result<(ReadyDirectory, Provisioned), TestbedError> {
         fn fail(verb: &str, path: &Path, error: &std::io::Error) -> TestbedError {
             let failed =
@@ -53,6 +66,12 @@ impl ReadyDirectory {
                 _ => failed,
             }
         }
+        let Surroundings {
+            ledger,
+            mounts,
+            outside,
+            probed,
+        } = surroundings;
         let path = path
             .canonicalize()
             .map_err(|error| fail("resolve", path, &error))?;
@@ -61,21 +80,38 @@ impl ReadyDirectory {
         let mount = mountinfo::holding(&mountinfo::read(), &path);
         let bound = made.and_then(|()| bind(&own, mounts));
         let roots = Roots::default();
-        let device = mount.as_ref().and_then(storage::number_of_mount);
+        let number = mount.as_ref().and_then(storage::number_of_mount);
+        let directory = number.and_then(|number| number.directory(&roots));
+        let storage = Storage::beneath_path(&path, directory.as_deref(), outside);
+        let directory = directory.or_else(|| storage.only_device().map(Path::to_owned));
+        let device = number.or_else(|| block::number_in(directory.as_deref()?));
         let mut ready = ReadyDirectory {
             root: own,
             bound: None,
             handle,
-            device_directory: device.and_then(|number| number.directory(&roots)),
+            device_directory: directory,
             device,
             cold: cold_method(page_cache, false, &roots),
+            is_fuse: mount.as_ref().is_some_and(fuse::is_fuse),
         };
         let described = bound.and_then(|bound| {
             if let Some(point) = bound {
                 ready.root.clone_from(&point);
                 ready.bound = Some(point);
             }
-            ready.describe(target, mount.as_ref())
+            let fuse = mount.as_ref().filter(|mount| fuse::is_fuse(mount));
+            let findings = fuse.map(|mount| {
+                let own = &ready.root;
+                probed
+                    .entry(mount.device)
+                    .or_insert_with(|| fuse::probe_mount(own, mount, &storage, outside))
+            });
+            ready.describe(
+                target,
+                mount.as_ref(),
+                &storage,
+                findings.map(|found| &*found),
+            )
         });
         match described {
             Ok(provisioned) => Ok((ready, provisioned)),
@@ -99,10 +135,11 @@ impl ReadyDirectory {
         &self,
         target: &str,
         mount: Option<&mountinfo::Mount>,
+        storage: &Storage,
+        findings: Option<&Findings>,
     ) -> Result<Provisioned, TestbedError> {
         let space = free_space(&self.root)?;
         let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
-        let storage = Storage::beneath_path(&self.root, self.device_directory.as_deref());
         if storage.loss().is_none() {
             match self.cold {
                 ColdMethod::Evict => {
@@ -126,14 +163,10 @@ impl ReadyDirectory {
             cold: Some(self.cold),
             // For a file system without a device, other caches than the kernel's are unknown.
             kernel_caches_only: self.device_directory.is_some()
-                && !mount.is_some_and(|mount| mount.kind.starts_with("fuse"))
+                && findings.is_none()
                 && self.cold.empties_kernel_caches(),
             durable: true,
             counters: self.device_directory.is_some(),
-            fake: None,
-            why_not_cold: String::new(),
-            why_not_durable: String::new(),
-            why_not_direct: String::new(),
             no_maintenance: Maintenance::ALL
                 .into_iter()
                 .map(|operation| {
@@ -144,6 +177,7 @@ impl ReadyDirectory {
                 })
                 .collect(),
             no_space_limit: "the file system of a directory is in use by others".to_owned(),
+            ..Abilities::default()
         };
         let mut provisioned = Provisioned {
             record,
@@ -157,6 +191,9 @@ impl ReadyDirectory {
             warnings: Vec::new(),
         };
         storage.restrict(target, &mut provisioned);
+        if let Some(findings) = findings {
+            findings.restrict(storage, &mut provisioned);
+        }
         Ok(provisioned)
     }
 
@@ -166,6 +203,11 @@ impl ReadyDirectory {
             ColdMethod::Evict => quiet::sync(&self.root),
             ColdMethod::DropCaches | ColdMethod::Remount => {
                 quiet::sync(&self.root)?;
+                // The kernel drops no dirty pages, and syncfs of a FUSE mount leaves those of the
+                // files that the server keeps the data in.
+                if self.is_fuse {
+                    rustix::fs::sync();
+                }
                 quiet::drop_caches(&Roots::default())
             }
         }
@@ -192,12 +234,13 @@ pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
     })?;
     let space = free_space(&path)?;
     let mount = mountinfo::holding(&mountinfo::read(), &path);
+    let roots = Roots::default();
     let device = mount.as_ref().and_then(storage::number_of_mount);
-    let device_directory = device.and_then(|number| number.directory(&Roots::default()));
+    let device_directory = device.and_then(|number| number.directory(&roots));
     let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
     notes.extend(mount.as_ref().and_then(fs::unseen_risk).map(str::to_owned));
     let facts = facts(mount.as_ref(), device, device_directory.as_deref());
-    let storage = Storage::beneath_path(&path, device_directory.as_deref());
+    let storage = Storage::beneath_path(&path, device_directory.as_deref(), &roots);
     let risks = facts.risks.iter().cloned().chain(storage.risk()).collect();
     Ok(TargetRecord {
         block_size: Some(space.block_size),

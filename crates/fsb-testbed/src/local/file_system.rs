@@ -412,6 +412,7 @@ impl ReadyFileSystem {
             medium: self.medium.clone(),
             device: None,
             storage: Vec::new(),
+            unproven: Vec::new(),
             notes,
             failed: None,
             unavailable: None,
@@ -433,15 +434,14 @@ impl ReadyFileSystem {
                 && self.cold.is_some_and(ColdMethod::empties_kernel_caches),
             durable,
             counters: self.device_directory.is_some(),
-            fake: None,
             why_not_cold: why(
                 self.cold.is_some(),
                 "keeps its files in memory: they are never cold",
             ),
             why_not_durable: why(durable, "keeps its files in memory: they are never durable"),
-            why_not_direct: String::new(),
             no_maintenance: self.no_maintenance(),
             no_space_limit: self.no_space_limit(),
+            ..Abilities::default()
         };
         let mut provisioned = Provisioned {
             record,
@@ -458,7 +458,11 @@ impl ReadyFileSystem {
             held: Held::default(),
             warnings: Vec::new(),
         };
-        let storage = Storage::beneath_path(&self.point, self.device_directory.as_deref());
+        let storage = Storage::beneath_path(
+            &self.point,
+            self.device_directory.as_deref(),
+            &Roots::default(),
+        );
         if asks_for_memory(self.member, spec) {
             provisioned.record.storage = storage.layers();
         } else {

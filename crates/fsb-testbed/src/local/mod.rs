@@ -27,13 +27,14 @@ pub use self::check::{behaves_as_large, side_by_side, slice_size};
 pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
 use self::devices::DeviceControls;
 pub(crate) use self::devices::of_directory as place_of_directory;
-use self::directory::ReadyDirectory;
 pub use self::directory::directory_record;
+use self::directory::{ReadyDirectory, Surroundings};
 use self::file_system::{ReadyFileSystem, journal_key};
 use self::mounts::MountRoot;
 use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, ColdMethod, Held, PAGE_CACHE, Scope, TargetDevice};
 use crate::fs::{self, Home, Journal, Null, Version};
+use crate::fuse::Findings;
 use crate::ledger::{self, Action, EntryHandle, Ledger, Owner};
 use crate::limit::{self, LimitedProcesses};
 use crate::medium::{self, Divided, OpenMedium, SpaceBeneath};
@@ -64,6 +65,8 @@ pub struct LocalTestbed {
     limited: Option<(Slot, LimitedProcesses)>,
     /// Optional targets that this machine cannot make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
+    /// What the servers of FUSE mounts do, by the device number of the mount.
+    probed: BTreeMap<(u32, u32), Findings>,
     /// The /proc and /sys outside this PID namespace, to observe other processes.
     outside: Roots,
     /// Keeps [`LocalTestbed::outside`] readable.
@@ -101,6 +104,7 @@ impl LocalTestbed {
             device_controls: DeviceControls::default(),
             limited: None,
             unavailable: BTreeMap::new(),
+            probed: BTreeMap::new(),
             outside: Roots::default(),
             _host_proc: None,
             in_guest: false,
@@ -271,8 +275,17 @@ impl LocalTestbed {
             .ledger
             .as_ref()
             .ok_or_else(|| TestbedError::machine("the testbed is not open"))?;
-        let (ready, provisioned) =
-            ReadyDirectory::begin(target, user, &page_cache, ledger, self.mounts.as_mut())?;
+        let (ready, provisioned) = ReadyDirectory::begin(
+            target,
+            user,
+            &page_cache,
+            Surroundings {
+                ledger,
+                mounts: self.mounts.as_mut(),
+                outside: &self.outside,
+                probed: &mut self.probed,
+            },
+        )?;
         occupied.state = SlotState::Directory(Box::new(ready));
         Ok(provisioned)
     }
@@ -973,13 +986,8 @@ fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, Test
             cold: Some(ColdMethod::Remount),
             kernel_caches_only: true,
             durable: true,
-            counters: false,
             fake: Some(options.fake),
-            why_not_cold: String::new(),
-            why_not_durable: String::new(),
-            why_not_direct: String::new(),
-            no_maintenance: BTreeMap::new(),
-            no_space_limit: String::new(),
+            ..Abilities::default()
         },
         free_bytes: u64::MAX,
         free_inodes: u64::MAX,

@@ -71,7 +71,7 @@ impl MediumKind for LoopImage {
                     .advice("name one with --dir"),
             );
         }
-        let storage = Storage::beneath_path(dir, None);
+        let storage = Storage::beneath_path(dir, None, &Roots::default());
         if let Some(StorageFlaw::Memory { .. }) = storage.loss() {
             return Err(TestbedError::machine(format!(
                 "{} is in memory: an image there has no device under it",

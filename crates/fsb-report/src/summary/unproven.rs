@@ -1,0 +1,85 @@
+//! Values that are not known to be what the name of their case says: the rule that they may not win
+//! against values that are, and the statements of a report on them.
+
+use std::collections::BTreeMap;
+
+use fsb_model::RunRecord;
+use fsb_model::storage::Promise;
+
+use super::model::{MeasuredCell, Numbers, Workload};
+use super::trial_value::CompactTrial;
+use crate::mark::UNPROVEN;
+use crate::show::{listed, some_of};
+
+/// The cases that a statement names at most.
+const NAMED: usize = 3;
+
+/// Returns the promises that the trials of a cell were not shown to keep.
+pub(super) fn of_trials(trials: &[&CompactTrial]) -> Vec<Promise> {
+    let mut found: Vec<Promise> = trials
+        .iter()
+        .flat_map(|trial| &trial.extras().unproven)
+        .copied()
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Returns the places of the targets whose values at a case are not known to be what its name says.
+pub(super) fn places(cells: &[MeasuredCell]) -> impl Iterator<Item = usize> {
+    cells
+        .iter()
+        .enumerate()
+        .filter(|(_, cell)| !cell.unproven.is_empty())
+        .map(|(place, _)| place)
+}
+
+/// Returns whether the values of two targets at a case are known to be of the same work, or not
+/// known in the same way.
+pub(super) fn are_alike(case: &Workload, first: usize, second: usize) -> bool {
+    case.cells[first].unproven == case.cells[second].unproven
+}
+
+/// Returns text such as `not known to be durable`.
+pub(crate) fn text(promises: &[Promise]) -> String {
+    let mut texts: Vec<&str> = promises.iter().map(|promise| promise.unproven()).collect();
+    texts.dedup();
+    texts.join(", ")
+}
+
+/// Returns one statement for each target and set of promises: `‡ bindfs: not known to be durable:
+/// the device wrote nothing when a directory was synced (create 4K files, durable)`.
+pub(super) fn statements(record: &RunRecord, summary: &Numbers) -> Vec<String> {
+    let mut said = Vec::new();
+    for (place, target) in summary.targets.iter().enumerate() {
+        let mut cases: BTreeMap<&[Promise], Vec<String>> = BTreeMap::new();
+        for case in &summary.cases {
+            let unproven = &*case.cells[place].unproven;
+            if !unproven.is_empty() {
+                cases
+                    .entry(unproven)
+                    .or_default()
+                    .push(case.workload.clone());
+            }
+        }
+        let known = record.targets.get(&target.name);
+        let known = known.map_or(&[][..], |found| &found.unproven);
+        for (promises, cases) in cases {
+            let mut reasons: Vec<&str> = known
+                .iter()
+                .filter(|unproven| promises.contains(&unproven.promise))
+                .map(|unproven| unproven.reason.as_str())
+                .collect();
+            reasons.dedup();
+            said.push(format!(
+                "{UNPROVEN} {}: {}: {} ({})",
+                target.name,
+                text(promises),
+                listed(&reasons),
+                some_of(&cases, NAMED),
+            ));
+        }
+    }
+    said
+}

@@ -1,0 +1,370 @@
+//! What a FUSE server does with syncs, direct I/O and cached pages, found out on a few small files.
+//!
+//! Nothing of this is visible through the mount itself. The evidence is on the other side: the dirty
+//! pages and the open flags of the files that the server keeps the data in, and the writes of the
+//! device beneath them.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use fsb_model::storage::{Promise, Unproven};
+use fsb_sys::mountinfo::Mount;
+use fsb_sys::{Roots, block, page_cache};
+use rustix::io::Errno;
+
+use super::server::{self, OpenFile, Server};
+use crate::control::ColdMethod;
+use crate::storage::Storage;
+use crate::testbed::Provisioned;
+
+/// Bytes of a file of the probe.
+const LENGTH: usize = 256 << 10;
+/// The alignment of memory that direct I/O accepts everywhere.
+const ALIGNMENT: usize = 4096;
+/// The number of times that a sync is tried. Each must show the same, because other processes write
+/// to the same device.
+const REPETITIONS: usize = 5;
+
+/// What was found out about one property.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Probed {
+    /// It holds.
+    Holds,
+    /// It does not hold, for this reason.
+    Fails(String),
+    /// Nothing on this machine shows it, for this reason.
+    Unknown(String),
+}
+
+/// What a server does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Findings {
+    /// The sync of a file writes its data to the device.
+    pub synced_files: Probed,
+    /// The sync of a directory writes its names to the device.
+    pub synced_names: Probed,
+    /// Direct I/O bypasses the page cache beneath the server.
+    pub direct: Probed,
+    /// The page cache keeps the pages of a file that is opened again.
+    pub kept_pages: Probed,
+}
+
+impl Findings {
+    /// Returns the findings if nothing can be probed.
+    pub fn unknown(reason: &str) -> Findings {
+        let unknown = || Probed::Unknown(reason.to_owned());
+        Findings {
+            synced_files: unknown(),
+            synced_names: unknown(),
+            direct: unknown(),
+            kept_pages: unknown(),
+        }
+    }
+
+    /// Returns the promises that have not been shown to hold.
+    pub fn unproven(&self) -> Vec<Unproven> {
+        let all = [
+            (Promise::SyncedFiles, &self.synced_files),
+            (Promise::SyncedNames, &self.synced_names),
+            (Promise::Direct, &self.direct),
+        ];
+        let unproven = all
+            .into_iter()
+            .filter_map(|(promise, probed)| match probed {
+                Probed::Holds => None,
+                Probed::Fails(reason) | Probed::Unknown(reason) => Some(Unproven {
+                    promise,
+                    reason: reason.clone(),
+                }),
+            });
+        unproven.collect()
+    }
+}
+
+impl Findings {
+    /// Takes from a target in a directory what its server does not do.
+    pub fn restrict(&self, storage: &Storage, provisioned: &mut Provisioned) {
+        let Provisioned {
+            record, abilities, ..
+        } = provisioned;
+        record.unproven = self.unproven();
+        abilities.unproven = self.unproven();
+        let fails = |probed: &Probed| match probed {
+            Probed::Fails(reason) => Some(reason.clone()),
+            _ => None,
+        };
+        if let Some(reason) = fails(&self.synced_files).filter(|_| abilities.durable) {
+            abilities.durable = false;
+            abilities.why_not_durable = format!("the FUSE server does not sync files: {reason}");
+        }
+        if let Some(reason) = fails(&self.direct).filter(|_| abilities.why_not_direct.is_empty()) {
+            abilities.why_not_direct = format!("not direct: {reason}");
+        }
+        if let Some(reason) = fails(&self.kept_pages) {
+            abilities.why_not_warm = format!("never warm on this FUSE server: {reason}");
+        }
+        let why_not_cold = match (abilities.cold, storage.unknown()) {
+            (Some(ColdMethod::Evict), _) => Some(
+                "the page cache beneath the FUSE server holds the files, and only root can empty it: run as root".to_owned(),
+            ),
+            (Some(ColdMethod::DropCaches), Some(reason)) => {
+                Some(format!("not known to be cold: {reason}"))
+            }
+            _ => None,
+        };
+        if let Some(why) = why_not_cold {
+            abilities.cold = None;
+            abilities.why_not_cold = why;
+        }
+    }
+}
+
+/// The storage beneath a mount, as far as it is known.
+struct Store<'a> {
+    /// The server. `None` if its process is not visible.
+    server: Option<&'a Server>,
+    /// The directory below /sys of the device that holds the data. `None` if it is not known or if
+    /// another machine may hold the data.
+    device: Option<&'a Path>,
+    /// Why the storage is not known.
+    unknown: Option<&'a str>,
+}
+
+/// Probes the server of `mount`, which holds `directory`, in files that are removed again.
+pub(crate) fn probe_mount(
+    directory: &Path,
+    mount: &Mount,
+    storage: &Storage,
+    roots: &Roots,
+) -> Findings {
+    let server = Server::of_mount(mount, roots);
+    let store = Store {
+        server: server.as_ref(),
+        device: storage.only_device(),
+        unknown: storage.unknown(),
+    };
+    probe(directory, &store)
+}
+
+fn probe(directory: &Path, store: &Store<'_>) -> Findings {
+    if let Some(reason) = store.unknown {
+        return Findings {
+            kept_pages: kept_pages(directory),
+            ..Findings::unknown(reason)
+        };
+    }
+    Findings {
+        synced_files: synced_files(directory, store),
+        synced_names: synced_names(directory, store),
+        direct: direct(directory, store),
+        kept_pages: kept_pages(directory),
+    }
+}
+
+/// A file of the probe, which is removed on drop.
+struct Trial {
+    path: PathBuf,
+}
+
+impl Trial {
+    fn new(directory: &Path, name: &str) -> Trial {
+        Trial {
+            path: directory.join(format!("fsb-probe-{name}")),
+        }
+    }
+
+    fn create(&self) -> std::io::Result<File> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&self.path)
+    }
+
+    /// Returns the files that the server opened for this one since it had `before` open.
+    fn of_server(&self, server: &Server, before: &BTreeSet<OpenFile>) -> Vec<OpenFile> {
+        let new: Vec<OpenFile> = server.open_files().difference(before).cloned().collect();
+        let name = self.path.file_name();
+        let own: Vec<OpenFile> = new
+            .iter()
+            .filter(|file| file.path.file_name() == name)
+            .cloned()
+            .collect();
+        if own.is_empty() { new } else { own }
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        // The file system may have died; then nothing is left to remove.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn failed(call: &str, error: &std::io::Error) -> Probed {
+    Probed::Unknown(format!("{call} failed: {error}"))
+}
+
+fn synced_files(directory: &Path, store: &Store<'_>) -> Probed {
+    let mut found =
+        Probed::Unknown("the server keeps the data in no file that it has open".to_owned());
+    for repetition in 0..REPETITIONS {
+        match synced_file(directory, store, repetition) {
+            Ok(Probed::Unknown(_)) => {}
+            Ok(fails @ Probed::Fails(_)) => return fails,
+            Ok(Probed::Holds) => found = Probed::Holds,
+            Err(error) => return failed("writing and syncing a file", &error),
+        }
+    }
+    found
+}
+
+fn synced_file(directory: &Path, store: &Store<'_>, repetition: usize) -> std::io::Result<Probed> {
+    let trial = Trial::new(directory, &format!("sync-{repetition}"));
+    let before = store.server.map(Server::open_files).unwrap_or_default();
+    let written_before = written(store);
+    let mut file = trial.create()?;
+    file.write_all(&incompressible(repetition))?;
+    let backing = backing(&trial, store, &before);
+    file.sync_all()?;
+    let unwritten: Vec<u64> = backing
+        .iter()
+        .filter_map(|file| page_cache::of_file(file).ok())
+        .map(|pages| pages.unwritten())
+        .collect();
+    let left: u64 = unwritten.iter().sum();
+    // Without a file to look at, the device is the only witness. Other processes write to it, too,
+    // so that writes prove nothing.
+    let is_silent = || written(store).is_some_and(|after| Some(after) == written_before);
+    Ok(match unwritten.len() {
+        _ if left > 0 => Probed::Fails(format!(
+            "after the sync of a file, {left} pages of it were not on the device"
+        )),
+        0 if is_silent() => Probed::Fails(
+            "the device wrote nothing until the sync of a file had returned".to_owned(),
+        ),
+        0 => Probed::Unknown(String::new()),
+        _ => Probed::Holds,
+    })
+}
+
+/// Opens the files in which the server keeps the data of a trial that is open.
+fn backing(trial: &Trial, store: &Store<'_>, before: &BTreeSet<OpenFile>) -> Vec<File> {
+    let Some(server) = store.server else {
+        return Vec::new();
+    };
+    let mut files = trial.of_server(server, before);
+    if files.is_empty() {
+        files = server.images();
+    }
+    files.iter().filter_map(server::open).collect()
+}
+
+/// Returns the bytes that the device has written, and its flushes.
+fn written(store: &Store<'_>) -> Option<(u64, u64)> {
+    let activity = block::activity(store.device?)?;
+    Some((activity.write_bytes, activity.flushes))
+}
+
+/// Returns data that no server can make smaller, of another content each time.
+fn incompressible(seed: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ (seed as u64 + 1);
+    let mut bytes = Vec::with_capacity(LENGTH);
+    while bytes.len() < LENGTH {
+        // Xorshift64 (Marsaglia 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend(state.to_le_bytes());
+    }
+    bytes
+}
+
+fn synced_names(directory: &Path, store: &Store<'_>) -> Probed {
+    if store.device.is_none() {
+        return Probed::Unknown("the device beneath the server is not known".to_owned());
+    }
+    for repetition in 0..REPETITIONS {
+        match synced_name(directory, store, repetition) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Probed::Fails(
+                    "the device wrote nothing when a directory was synced".to_owned(),
+                );
+            }
+            Err(error) => return failed("syncing a directory", &error),
+        }
+    }
+    Probed::Holds
+}
+
+/// Returns whether the device wrote or flushed while a directory with a new name was synced.
+fn synced_name(directory: &Path, store: &Store<'_>, repetition: usize) -> std::io::Result<bool> {
+    let trial = Trial::new(directory, &format!("name-{repetition}"));
+    drop(trial.create()?);
+    let opened = File::open(directory)?;
+    let before = written(store);
+    opened.sync_all()?;
+    Ok(written(store) != before)
+}
+
+fn direct(directory: &Path, store: &Store<'_>) -> Probed {
+    let trial = Trial::new(directory, "direct");
+    let before = store.server.map(Server::open_files).unwrap_or_default();
+    match write_direct(&trial) {
+        Ok(_file) => {
+            let Some(server) = store.server else {
+                return Probed::Unknown("the server is not visible".to_owned());
+            };
+            let mut files = trial.of_server(server, &before);
+            if files.is_empty() {
+                files = server.images();
+            }
+            match files.len() {
+                0 => Probed::Unknown("the server keeps the data in no file that it has open".to_owned()),
+                _ if files.iter().all(OpenFile::is_direct) => Probed::Holds,
+                _ => Probed::Fails(
+                    "the server opens its own files without O_DIRECT, so the page cache beneath it holds the data"
+                        .to_owned(),
+                ),
+            }
+        }
+        Err(error) => failed("direct I/O", &error),
+    }
+}
+
+/// Writes a block with O_DIRECT. Returns the file, which is still open.
+fn write_direct(trial: &Trial) -> std::io::Result<File> {
+    trial.create()?.write_all(&incompressible(0))?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(&trial.path)?;
+    let memory = vec![1; 2 * ALIGNMENT];
+    let start = memory.as_ptr().align_offset(ALIGNMENT);
+    // Whether the server accepts the block is another question; it has opened its file by now.
+    let _ = file.write_at(&memory[start..start + ALIGNMENT], 0);
+    Ok(file)
+}
+
+/// Reads a file, opens it again, and looks at what the page cache has kept.
+fn kept_pages(directory: &Path) -> Probed {
+    let trial = Trial::new(directory, "pages");
+    let pages = || -> std::io::Result<Result<page_cache::CachedPages, Errno>> {
+        trial.create()?.write_all(&incompressible(1))?;
+        File::open(&trial.path)?.read_to_end(&mut Vec::new())?;
+        Ok(page_cache::of_file(File::open(&trial.path)?))
+    };
+    match pages() {
+        Ok(Ok(found)) if found.cached == 0 => {
+            Probed::Fails("a file's pages are dropped when it is opened".to_owned())
+        }
+        Ok(Ok(_)) => Probed::Holds,
+        Ok(Err(errno)) => failed("cachestat", &errno.into()),
+        Err(error) => failed("reading a file again", &error),
+    }
+}

@@ -1,0 +1,324 @@
+//! The process that serves a FUSE mount, and the places that it keeps the data in.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use fsb_sys::Roots;
+use fsb_sys::mountinfo::Mount;
+
+/// Returns whether a mount is served by a FUSE server.
+pub(crate) fn is_fuse(mount: &Mount) -> bool {
+    let kind = mount.kind.as_str();
+    kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse.") || kind.starts_with("fuseblk.")
+}
+
+/// The place where a server keeps the data of its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Files, directories or block devices of this machine.
+    Paths(Vec<PathBuf>),
+    /// Not known, for this reason.
+    Unknown(&'static str),
+}
+
+/// The process that serves a mount.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    /// Its directory below /proc.
+    directory: PathBuf,
+    proc: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+/// A file that a server has open.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OpenFile {
+    /// Its entry below /proc, which can be opened.
+    pub entry: PathBuf,
+    /// The path, as the kernel shows it.
+    pub path: PathBuf,
+    /// The flags that it was opened with, and the flags set since.
+    pub flags: i32,
+}
+
+impl OpenFile {
+    pub fn is_direct(&self) -> bool {
+        self.flags & libc::O_DIRECT != 0
+    }
+
+    fn is_writable(&self) -> bool {
+        self.flags & libc::O_ACCMODE == libc::O_RDWR
+    }
+}
+
+impl Server {
+    /// Finds the process that serves `mount`. Returns `None` if it is not visible: it belongs to
+    /// another user, or is in a PID namespace that this process cannot see.
+    ///
+    /// Linux 6.18 shows the connection of a descriptor of /dev/fuse in its fdinfo. Before that, the
+    /// server is the only process with such a descriptor whose command names the mount point.
+    pub fn of_mount(mount: &Mount, roots: &Roots) -> Option<Server> {
+        let (major, minor) = mount.device;
+        // The kernel's own encoding of a device number (MKDEV).
+        let connection = u64::from(major) << 20 | u64::from(minor);
+        let mut by_name = Vec::new();
+        for server in processes(roots)
+            .into_iter()
+            .filter_map(Server::holding_fuse)
+        {
+            match server.1 {
+                Some(found) if found == connection => return Some(server.0),
+                Some(_) => {}
+                None if server.0.names(&mount.point) => by_name.push(server.0),
+                None => {}
+            }
+        }
+        by_name.pop().filter(|_| by_name.is_empty())
+    }
+
+    /// Returns the process of this directory below /proc if it has a descriptor of /dev/fuse, with
+    /// the number of its connection if the kernel shows it.
+    fn holding_fuse((proc, directory): (PathBuf, PathBuf)) -> Option<(Server, Option<u64>)> {
+        let descriptor = fs::read_dir(directory.join("fd"))
+            .ok()?
+            .flatten()
+            .find(|entry| {
+                fs::read_link(entry.path()).is_ok_and(|to| to == Path::new("/dev/fuse"))
+            })?;
+        let connection = info(&directory, &descriptor.file_name(), "fuse_connection:")
+            .and_then(|text| text.parse().ok());
+        let arguments = fs::read(directory.join("cmdline")).unwrap_or_default();
+        let arguments = arguments
+            .split(|byte| *byte == 0)
+            .map(|word| OsString::from_vec(word.to_vec()))
+            .filter(|word| !word.is_empty())
+            .collect();
+        let server = Server {
+            directory,
+            proc,
+            arguments,
+        };
+        Some((server, connection))
+    }
+
+    fn names(&self, point: &Path) -> bool {
+        self.arguments.iter().any(|word| Path::new(word) == point)
+    }
+
+    /// Returns the regular files, directories and block devices that the server has open.
+    pub fn open_files(&self) -> BTreeSet<OpenFile> {
+        let entries = fs::read_dir(self.directory.join("fd"));
+        let found = entries.into_iter().flatten().flatten().filter_map(|entry| {
+            let path = fs::read_link(entry.path()).ok()?;
+            let is_file = path.is_absolute() && !path.starts_with("/dev/fuse");
+            let flags = info(&self.directory, &entry.file_name(), "flags:")?;
+            is_file.then_some(OpenFile {
+                entry: entry.path(),
+                path,
+                flags: i32::from_str_radix(&flags, 8).ok()?,
+            })
+        });
+        found.collect()
+    }
+
+    /// Returns the regular files and block devices that the server has open for reading and
+    /// writing: the image of a file system, or its device.
+    pub fn images(&self) -> Vec<OpenFile> {
+        let is_image = |file: &OpenFile| {
+            file.is_writable()
+                && fs::metadata(&file.entry)
+                    .is_ok_and(|found| found.is_file() || found.file_type().is_block_device())
+        };
+        self.open_files().into_iter().filter(is_image).collect()
+    }
+
+    /// Returns where the server keeps the data of `mount`: in the place that the mount names, in
+    /// images that it has open, or in the directories that its command names.
+    pub fn place(&self, mount: &Mount) -> Place {
+        if self.has_network() || is_remote(mount.source.as_os_str().as_bytes()) {
+            return Place::Unknown(
+                "its server has a network connection: another machine may hold the data",
+            );
+        }
+        let exists =
+            |path: &PathBuf| *path != mount.point && fs::symlink_metadata(self.own(path)).is_ok();
+        let upper = self.arguments.iter().flat_map(|word| upper_directory(word));
+        let images = self.images().into_iter().map(|image| image.path);
+        let named = self
+            .arguments
+            .iter()
+            .skip(1)
+            .flat_map(|word| paths(word.as_bytes()));
+        let named = named.filter(|path| self.own(path).is_dir());
+        let groups: [Vec<PathBuf>; 4] = [
+            paths(mount.source.as_os_str().as_bytes())
+                .into_iter()
+                .filter(exists)
+                .collect(),
+            upper.filter(exists).collect(),
+            images.collect(),
+            named.filter(exists).collect(),
+        ];
+        match groups.into_iter().find(|group| !group.is_empty()) {
+            Some(paths) => Place::Paths(paths),
+            None => Place::Unknown("its server names no place of this machine"),
+        }
+    }
+
+    /// Returns a path of the server as this process can open it, whatever its mount namespace.
+    fn own(&self, path: &Path) -> PathBuf {
+        let inside = path.strip_prefix("/").unwrap_or(path);
+        self.directory.join("root").join(inside)
+    }
+
+    /// Returns whether the server or a process that it started has a TCP connection.
+    fn has_network(&self) -> bool {
+        let sockets = connections(&self.directory.join("net"));
+        !sockets.is_empty()
+            && self.with_children().iter().any(|process| {
+                let entries = fs::read_dir(process.join("fd"));
+                entries.into_iter().flatten().flatten().any(|entry| {
+                    fs::read_link(entry.path()).is_ok_and(|to| {
+                        let to = to.to_string_lossy();
+                        let inode = to
+                            .strip_prefix("socket:[")
+                            .and_then(|rest| rest.strip_suffix(']'));
+                        inode.is_some_and(|inode| sockets.contains(inode))
+                    })
+                })
+            })
+    }
+
+    fn with_children(&self) -> Vec<PathBuf> {
+        let mut found = vec![self.directory.clone()];
+        let tasks = fs::read_dir(self.directory.join("task"));
+        for task in tasks.into_iter().flatten().flatten() {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            found.extend(
+                children
+                    .split_whitespace()
+                    .map(|child| self.proc.join(child)),
+            );
+        }
+        found
+    }
+}
+
+/// Returns /proc and the directory below it of each process.
+fn processes(roots: &Roots) -> Vec<(PathBuf, PathBuf)> {
+    let entries = fs::read_dir(&roots.proc).into_iter().flatten().flatten();
+    let is_number = |name: &OsString| name.as_bytes().iter().all(u8::is_ascii_digit);
+    entries
+        .filter(|entry| is_number(&entry.file_name()))
+        .map(|entry| (roots.proc.clone(), entry.path()))
+        .collect()
+}
+
+/// Returns a field of the fdinfo of a descriptor.
+fn info(process: &Path, descriptor: &std::ffi::OsStr, field: &str) -> Option<String> {
+    let text = fs::read_to_string(process.join("fdinfo").join(descriptor)).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(field))?;
+    Some(value.trim().to_owned())
+}
+
+/// Returns the inodes of the established TCP connections in a directory `net` of /proc.
+fn connections(net: &Path) -> BTreeSet<String> {
+    // The state of an established connection (include/net/tcp_states.h).
+    const ESTABLISHED: &str = "01";
+    let mut found = BTreeSet::new();
+    for table in ["tcp", "tcp6"] {
+        for line in fs::read_to_string(net.join(table))
+            .unwrap_or_default()
+            .lines()
+        {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            if let [_, _, _, ESTABLISHED, ..] = fields[..] {
+                found.extend(fields.get(9).map(|inode| (*inode).to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether a word names a place on another machine: `host:/path`, `https://host/path`.
+fn is_remote(word: &[u8]) -> bool {
+    let Some(colon) = word.iter().position(|byte| *byte == b':') else {
+        return false;
+    };
+    let (before, after) = (&word[..colon], &word[colon + 1..]);
+    after.starts_with(b"//")
+        || (!before.is_empty() && !before.contains(&b'/') && before != b"local")
+}
+
+/// Returns the absolute paths in a word of a command or in the source of a mount: `/a`, `/a:/b`,
+/// `/a=RW:/b=RO`, `cryfs@/a`, `:local:/a`. Returns none for an option and for a place on another
+/// machine.
+fn paths(word: &[u8]) -> Vec<PathBuf> {
+    let Some(first) = word.iter().position(|byte| *byte == b'/') else {
+        return Vec::new();
+    };
+    let before = &word[..first];
+    let is_named = matches!(before.last(), None | Some(b'@' | b':'));
+    if before.starts_with(b"-") || before.contains(&b'=') || !is_named || is_remote(word) {
+        return Vec::new();
+    }
+    let parts = word[first..].split(|byte| *byte == b':');
+    let parts = parts.map(|part| {
+        let branch = part.iter().rposition(|byte| *byte == b'=');
+        branch.map_or(part, |end| &part[..end])
+    });
+    parts
+        .filter(|part| part.starts_with(b"/"))
+        .map(|part| PathBuf::from(OsString::from_vec(part.to_vec())))
+        .collect()
+}
+
+/// Returns the upper directory among the options of an overlay.
+fn upper_directory(word: &std::ffi::OsStr) -> Option<PathBuf> {
+    let options = word.as_bytes().split(|byte| *byte == b',');
+    options
+        .filter_map(|option| option.strip_prefix(b"upperdir="))
+        .map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
+        .next()
+}
+
+/// Opens the file behind a descriptor of a server.
+pub(super) fn open(file: &OpenFile) -> Option<File> {
+    File::open(&file.entry).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_recognised_in_sources_and_commands() {
+        let of = |word: &str| -> Vec<String> {
+            let found = paths(word.as_bytes()).into_iter();
+            found.map(|path| path.display().to_string()).collect()
+        };
+        for (word, expected) in [
+            ("/srv/a", &["/srv/a"][..]),
+            ("/srv/a:/srv/b", &["/srv/a", "/srv/b"]),
+            ("/srv/a=RW:/srv/b=RO", &["/srv/a", "/srv/b"]),
+            ("cryfs@/srv/a", &["/srv/a"]),
+            (":local:/srv/a", &["/srv/a"]),
+            ("host:/srv/a", &[]),
+            ("user@host:/srv/a", &[]),
+            ("https://host/a", &[]),
+            ("--log=/var/log/a", &[]),
+            ("lowerdir=/a,upperdir=/b", &[]),
+            ("encfs", &[]),
+        ] {
+            assert_eq!(of(word), expected, "{word}");
+        }
+        assert_eq!(
+            upper_directory("lowerdir=/a:/c,upperdir=/b,workdir=/w".as_ref()),
+            Some(PathBuf::from("/b"))
+        );
+    }
+}
