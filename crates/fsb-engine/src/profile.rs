@@ -105,11 +105,11 @@ impl Profile {
         !self.in_place && self.operation != "append"
     }
 
-    /// Returns the promises that its name makes.
+    /// Returns the promises that its name or its own syncs make.
     pub fn promises(&self) -> Vec<Promise> {
         let is_durable = self.durability != Durability::None;
         let all = [
-            (Promise::SyncedFiles, is_durable),
+            (Promise::SyncedFiles, is_durable || self.syncs_itself),
             (Promise::SyncedNames, is_durable && self.changes_names()),
             (Promise::Direct, self.is_direct()),
         ];

@@ -1,4 +1,5 @@
-use fsb_model::{Interference, Outcome, Trial};
+use fsb_model::storage::{Promise, Unproven};
+use fsb_model::{Interference, Outcome, RunRecord, Trial};
 use fsb_stats::{RankingOutcome, Verdict};
 
 use super::*;
@@ -927,6 +928,75 @@ fn the_only_safe_target_is_named_as_such() {
          lose synced data) is faster."
     );
     assert_eq!(summary.cases[0].cells[1].mark, "a");
+}
+
+/// Returns a run in which the server of xfs is not known to sync names, at the cases that make some.
+fn with_unproven() -> (RunRecord, Vec<Trial>) {
+    let (mut record, mut trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
+    record.targets.get_mut("xfs").unwrap().unproven = vec![Unproven {
+        promise: Promise::SyncedNames,
+        reason: "the device wrote nothing when a directory was synced".to_owned(),
+    }];
+    for trial in &mut trials {
+        if trial.target == "xfs" && trial.workload.starts_with("write 1M, durable") {
+            trial.observed.unproven = vec![Promise::SyncedNames];
+        }
+    }
+    (record, trials)
+}
+
+#[test]
+fn a_value_that_is_not_known_to_be_durable_is_compared_and_does_not_win() {
+    let (record, trials) = with_unproven();
+    let summary = Summary::of_run(&record, &trials);
+    let case = &summary.cases[0];
+    assert!(
+        case.finding
+            .starts_with("ext4 is fastest at write 1M, durable: btrfs -")
+            && case
+                .finding
+                .ends_with("; xfs (not known to be durable) is faster."),
+        "{}",
+        case.finding
+    );
+    assert_eq!(case.cells[1].mark, "a", "letters compare all");
+    let others = summary.cases.iter().skip(1);
+    let winners: Vec<&RankingOutcome> = others.map(|case| &case.ranking.outcome).collect();
+    assert!(
+        winners.contains(&&RankingOutcome::Winner(1)),
+        "it wins where nothing is unproven: {winners:?}"
+    );
+    let statement = "‡ xfs: not known to be durable: the device wrote nothing when a directory was synced (write 1M, durable)";
+    assert_eq!(summary.problems[0], statement);
+    for format in ["text", "markdown", "html"] {
+        let text = shown(format, &summary, &trials);
+        assert!(text.contains('‡'), "{format}: {text}");
+    }
+    let json = shown("json", &summary, &trials);
+    assert!(json.contains("\"synced_names\""), "{json}");
+    // All are equally unknown.
+    let (record, mut trials) = with_unproven();
+    for trial in &mut trials {
+        trial.observed.unproven = vec![Promise::SyncedNames];
+    }
+    let alike = Summary::of_run(&record, &trials);
+    assert_eq!(alike.cases[0].ranking.outcome, RankingOutcome::Winner(1));
+}
+
+#[test]
+fn the_only_target_that_is_known_to_be_durable_is_named_as_such() {
+    let (record, mut trials) = with_unproven();
+    for trial in &mut trials {
+        if trial.target != "ext4" {
+            trial.observed.unproven = vec![Promise::SyncedFiles];
+        }
+    }
+    let summary = Summary::of_run(&record, &trials);
+    let finding = &summary.cases[0].finding;
+    assert!(
+        finding.starts_with("ext4 is the only target known to be durable at write 1M, durable; "),
+        "{finding}"
+    );
 }
 
 #[test]

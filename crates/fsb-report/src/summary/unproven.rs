@@ -48,35 +48,35 @@ pub(crate) fn text(promises: &[Promise]) -> String {
     texts.join(", ")
 }
 
-/// Returns one statement for each target and set of promises: `‡ bindfs: not known to be durable:
+/// Returns one statement for each target and reason: `‡ bindfs: not known to be durable:
 /// the device wrote nothing when a directory was synced (create 4K files, durable)`.
 pub(super) fn statements(record: &RunRecord, summary: &Numbers) -> Vec<String> {
     let mut said = Vec::new();
     for (place, target) in summary.targets.iter().enumerate() {
-        let mut cases: BTreeMap<&[Promise], Vec<String>> = BTreeMap::new();
-        for case in &summary.cases {
-            let unproven = &*case.cells[place].unproven;
-            if !unproven.is_empty() {
-                cases
-                    .entry(unproven)
-                    .or_default()
-                    .push(case.workload.clone());
-            }
-        }
         let known = record.targets.get(&target.name);
         let known = known.map_or(&[][..], |found| &found.unproven);
-        for (promises, cases) in cases {
+        let mut cases: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for case in &summary.cases {
+            let promises = &*case.cells[place].unproven;
+            if promises.is_empty() {
+                continue;
+            }
             let mut reasons: Vec<&str> = known
                 .iter()
                 .filter(|unproven| promises.contains(&unproven.promise))
                 .map(|unproven| unproven.reason.as_str())
                 .collect();
             reasons.dedup();
+            let statement = format!("{}: {}", text(promises), listed(&reasons));
+            cases
+                .entry(statement)
+                .or_default()
+                .push(case.workload.clone());
+        }
+        for (statement, cases) in cases {
             said.push(format!(
-                "{UNPROVEN} {}: {}: {} ({})",
+                "{UNPROVEN} {}: {statement} ({})",
                 target.name,
-                text(promises),
-                listed(&reasons),
                 some_of(&cases, NAMED),
             ));
         }

@@ -172,7 +172,7 @@ struct Trial {
 impl Trial {
     fn new(directory: &Path, name: &str) -> Trial {
         Trial {
-            path: directory.join(format!("fsb-probe-{name}")),
+            path: directory.join(format!("fsb-probe-{}-{name}", std::process::id())),
         }
     }
 

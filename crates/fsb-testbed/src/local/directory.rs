@@ -223,7 +223,8 @@ impl ReadyDirectory {
     }
 }
 
-/// Returns the record of a directory that a program other than the agent measures.
+/// Returns the record of a directory that a program other than the agent measures. The server of a
+/// FUSE mount is probed with a few small files.
 ///
 /// # Errors
 /// Fails if the directory cannot be resolved.
@@ -242,7 +243,10 @@ pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
     let facts = facts(mount.as_ref(), device, device_directory.as_deref());
     let storage = Storage::beneath_path(&path, device_directory.as_deref(), &roots);
     let risks = facts.risks.iter().cloned().chain(storage.risk()).collect();
+    let fuse = mount.as_ref().filter(|mount| fuse::is_fuse(mount));
+    let findings = fuse.map(|mount| fuse::probe_mount(&path, mount, &storage, &roots));
     Ok(TargetRecord {
+        unproven: findings.map_or_else(Vec::new, |findings| findings.unproven()),
         block_size: Some(space.block_size),
         notes,
         storage: storage.layers(),

@@ -22,6 +22,7 @@ use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::owner::Rights;
 
 use crate::emulate::own_directory::{self, OwnDirectory};
+use crate::emulate::promises;
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
 use crate::run::space::{FreeSpace, Need};
@@ -266,7 +267,9 @@ fn check_run(run: &Run, request: &Choices) -> anyhow::Result<()> {
     let (spec, sizing) = request.workload(run);
     let job = workload::parse(&spec, &sizing)
         .map_err(|error| failure::error(&code::INVALID_WORKLOAD, error.to_string()))?;
-    check_space(directory, job.as_ref())
+    check_space(directory, job.as_ref())?;
+    promises::warn_not_durable(directory, &job.profile().promises());
+    Ok(())
 }
 
 fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {

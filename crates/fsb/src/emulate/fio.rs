@@ -20,7 +20,7 @@ use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
 use fsb_compat::identify_file;
 use fsb_engine::{EngineError, Live, Measurement, Sizing, Step, Task, latency, mix, workload};
 use fsb_model::observed::Direct;
-use fsb_model::storage::StorageFlaw;
+use fsb_model::storage::Promise;
 use fsb_model::{code, failure, notice};
 use fsb_runner::agent::check_direct;
 use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
@@ -29,6 +29,7 @@ use fsb_store::owner::{self, Rights};
 use jiff::Timestamp;
 
 use crate::emulate::own_directory::{self, OwnDirectory};
+use crate::emulate::promises;
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
 use crate::run::coordinator;
@@ -223,6 +224,8 @@ const SIZING: Sizing = Sizing { size: 0, cpus: 1 };
 fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
     let mut needs: Vec<(PathBuf, Need)> = Vec::new();
     let mut shared = BTreeSet::new();
+    // By directory, as `needs`.
+    let mut asked: Vec<Vec<Promise>> = Vec::new();
     for job in stage {
         let directory = directory(job, arguments);
         own_directory::check(&directory, "fio")?;
@@ -232,6 +235,7 @@ fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
             .position(|(known, _)| *known == directory)
             .unwrap_or_else(|| {
                 needs.push((directory, Need::default()));
+                asked.push(Vec::new());
                 needs.len() - 1
             });
         for process in 0..job.processes {
@@ -250,7 +254,11 @@ fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
             let (profile, need) = (parsed.profile(), &mut needs[at].1);
             need.bytes = need.bytes.saturating_add(profile.space);
             need.files = need.files.saturating_add(profile.inodes);
+            asked[at].extend(profile.promises());
         }
+    }
+    for ((directory, _), asked) in needs.iter().zip(&asked) {
+        promises::warn_not_durable(directory, asked);
     }
     for (directory, need) in needs {
         if let Some(room) = FreeSpace::at(&directory).filter(|room| !room.holds(need)) {
@@ -583,18 +591,7 @@ fn not_direct(
         .profile();
     let place = fsb_testbed::directory_record(&directory(job, arguments)).unwrap_or_default();
     let checked = check_direct(&profile, found, process.measurement.resident_after);
-    let cached_beneath = || {
-        StorageFlaw::buffered(&place.storage)
-            .map(|flaw| flaw.to_string())
-            .next()
-    };
-    let why = checked.err().or_else(cached_beneath)?;
-    let driver = place
-        .driver
-        .unwrap_or_else(|| "this file system".to_owned());
-    Some(format!(
-        "direct=1 has no effect on {driver}, so the results are those of the page cache: {why}"
-    ))
+    promises::not_direct("direct=1", &place, checked.err())
 }
 
 fn warn_not_direct(job: &FioJob, reason: &str, arguments: &Arguments) {

@@ -6,3 +6,4 @@ pub mod iozone;
 pub mod micro;
 mod own_directory;
 pub mod postmark;
+mod promises;

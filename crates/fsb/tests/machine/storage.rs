@@ -362,7 +362,7 @@ fn fio_and_iozone_report_a_page_cache_beneath_a_loop_device() {
     let output = in_namespace(scratch.path(), &mount, "iozone -I -i 0 -s 1m -r 64k -f m/f");
     expect_code(&output, 0);
     assert!(
-        stderr(&output).contains("warning: -I has no effect in m: the loop device"),
+        stderr(&output).contains("warning: m: -I has no effect on ext4, so the results are those of the page cache: the loop device"),
         "{}",
         stderr(&output)
     );

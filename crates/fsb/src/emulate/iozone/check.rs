@@ -1,6 +1,6 @@
 //! Checks whether a request can be served, before anything is changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,13 @@ use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Means;
 use fsb_compat::iozone::sequence::{self, MatrixRow, Operation, Piece};
 use fsb_engine::classic::{self, Existing};
-use fsb_model::storage::StorageFlaw;
+use fsb_model::storage::Promise;
 use fsb_model::{Bytes, code, errno, failure, notice};
 use fsb_store::owner::{self, Rights};
 use rustix::fs::Access;
 
 use super::remount;
+use crate::emulate::promises;
 use crate::message::{notify, say_warning};
 use crate::run::space::FreeSpace;
 
@@ -72,6 +73,12 @@ fn check_with(options: &Options, rows: &[MatrixRow], rights: Rights) -> anyhow::
         remount::check(point, &options.file)?;
     }
     space(options, rows, &existing)?;
+    if options.sync || options.data_sync || options.include_flush {
+        let directories: BTreeSet<&Path> = existing.keys().map(|path| directory(path)).collect();
+        for parent in directories {
+            promises::warn_not_durable(parent, &[Promise::SyncedFiles]);
+        }
+    }
     direct(options, rows, existing.keys())
 }
 
@@ -335,22 +342,14 @@ fn space(
     Ok(())
 }
 
-/// Warns of a loop device beneath a directory that puts direct I/O into a page cache again.
+/// Warns of a layer beneath a directory that puts direct I/O into a page cache again.
 fn warn_of_cache_beneath(directory: &Path) {
-    let Ok(place) = fsb_testbed::directory_record(directory) else {
+    let place = fsb_testbed::directory_record(directory).unwrap_or_default();
+    let Some(reason) = promises::not_direct("-I", &place, None) else {
         return;
     };
-    for flaw in StorageFlaw::buffered(&place.storage) {
-        let text = format!(
-            "warning: -I has no effect in {}: {flaw}",
-            directory.display()
-        );
-        notify(
-            &notice::NOT_DIRECT,
-            [("reason", flaw.to_string().into())],
-            &text,
-        );
-    }
+    let text = format!("warning: {}: {reason}", directory.display());
+    notify(&notice::NOT_DIRECT, [("reason", reason.into())], &text);
 }
 
 fn direct<'p>(
