@@ -6,6 +6,7 @@
 //! may lead elsewhere by now or in this mount namespace; root asks the device for the file system
 //! of its file instead. Where neither answers, the walk ends with [`Layer::Unknown`].
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -239,8 +240,8 @@ impl<'a> Walk<'a> {
         let Some(server) = Server::of_mount(mount, self.roots) else {
             return self.unknown(depth, "its FUSE server is not visible to this user");
         };
-        let paths = match server.place(mount) {
-            Place::Paths(paths) => paths,
+        let paths: BTreeSet<PathBuf> = match server.place(mount) {
+            Place::Paths(paths) => paths.into_iter().collect(),
             Place::Unknown(reason) => return self.unknown(depth, reason),
         };
         for path in paths {

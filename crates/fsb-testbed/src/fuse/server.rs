@@ -126,10 +126,11 @@ impl Server {
     }
 
     /// Returns the regular files and block devices that the server has open for reading and
-    /// writing: the image of a file system, or its device.
+    /// writing, and that have a name: the image of a file system, or its device.
     pub fn images(&self) -> Vec<OpenFile> {
         let is_image = |file: &OpenFile| {
             file.is_writable()
+                && !file.path.as_os_str().as_bytes().ends_with(b" (deleted)")
                 && fs::metadata(&file.entry)
                     .is_ok_and(|found| found.is_file() || found.file_type().is_block_device())
         };
