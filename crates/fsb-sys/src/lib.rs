@@ -15,6 +15,7 @@ pub mod cgroup;
 pub mod dm;
 pub mod encryption;
 pub mod error;
+pub mod file_mapping;
 pub mod invoking_user;
 pub mod loopdev;
 pub mod magic;

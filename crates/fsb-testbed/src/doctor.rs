@@ -10,7 +10,7 @@ use fsb_model::workload::ProgramLimits;
 use fsb_sys::cgroup::{Hierarchy, PROCESSES};
 use fsb_sys::error::Refusal;
 use fsb_sys::{Roots, block, mountinfo, program};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::control::{self, Control, Scope, TargetDevice};
 use crate::fs::{self, FileSystem};
@@ -21,7 +21,9 @@ use crate::watch::threshold::{CPU_SHARE, DEVICE_RATE, IDLE_PRESSURE};
 use crate::watch::{self, AVAILABLE_CPU_SECONDS, Seen, Watch, Watched, sources};
 use crate::{host, lock, privilege};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The result of a check in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// The feature works.
     Ok,
@@ -34,7 +36,7 @@ pub enum State {
 }
 
 /// The result of one check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The subject of the check, in a word or two.
     pub topic: String,
@@ -404,7 +406,7 @@ fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots
 }
 
 /// The support for a file system on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Support {
     /// The name in targets.
     pub name: &'static str,

@@ -17,6 +17,7 @@ mod local;
 pub mod lock;
 pub mod medium;
 pub mod privilege;
+pub mod probe;
 mod restrict;
 mod storage;
 mod testbed;

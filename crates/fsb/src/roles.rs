@@ -12,6 +12,7 @@ use fsb_runner::vm::{self, VM_PROXY_ARGUMENT};
 use fsb_runner::worker::{AS_CALLER, Backgrounds, Steps, WORKER_ARGUMENT, WorkKind, worker_main};
 use fsb_sys::{InvokingUser, sandbox};
 use fsb_testbed::ledger::Owner;
+use fsb_testbed::probe::{PROBE_ARGUMENT, probe_main};
 use fsb_testbed::{LocalTestbed, TestbedError, WATCHER_ARGUMENT};
 #[cfg(feature = "vm")]
 use fsb_vm::machine::LAUNCH_ARGUMENT;
@@ -55,6 +56,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         fsb_trace::record::CHILD_ARGUMENT => return Some(recorded_child(&arguments[2..])),
         #[cfg(feature = "emulations")]
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
+        PROBE_ARGUMENT => Ok(probe_main(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
         WATCHER_ARGUMENT => owner(&arguments[2..]).map(fsb_testbed::watch_coordinator),
         #[cfg(feature = "serve")]

@@ -1,7 +1,9 @@
 //! `fsb doctor`: prints what this machine can measure, and what would interfere.
 
+mod directory;
+
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -9,9 +11,11 @@ use fsb_model::notice;
 use fsb_report::show::{entry, wrapped};
 use fsb_testbed::TestbedError;
 use fsb_testbed::doctor::{self, Finding, State, Support};
+use fsb_testbed::probe::{self, DirectoryProbe};
+use serde::Serialize;
 
 use crate::message::notify;
-use crate::results::print;
+use crate::results::{DocumentFormat, json_text, print, print_data};
 use crate::{exit, terminal};
 
 #[cfg(feature = "vm")]
@@ -24,37 +28,92 @@ const EXAMPLES: &str = "\
 Examples:
   fsb doctor                    check as an unprivileged user
   sudo fsb doctor               check with the privileges that formatting needs
-  sudo fsb doctor --dir /data   check free space and other activity on /data
-  fsb doctor --quick            skip the ten seconds of watching";
+  fsb doctor --dir /data        check also what the file system of /data does
+  fsb doctor --quick            skip the ten seconds of watching
+  fsb doctor --dir /mnt/x --quick --format json";
 
 /// Check what this machine can measure and what would interfere
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Directory of images
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
+    /// Directory of images or of a measurement: check also what its file system does, with small
+    /// files that are removed again
+    ///
+    /// Without this option the directory of images is the current one.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// Do not watch the machine's other activity for ten seconds
     #[arg(long)]
     quick: bool,
+    /// Format of the output: text or json
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = DocumentFormat::Text, hide_possible_values = true)]
+    format: DocumentFormat,
+}
+
+/// The output as JSON.
+#[derive(Serialize)]
+struct Document {
+    /// The directory that `--dir` names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<DirectoryProbe>,
+    /// The checks of the machine. Empty if calls in the directory do not return.
+    findings: Vec<Finding>,
+    /// The file systems that this machine can make.
+    file_systems: Vec<Support>,
 }
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    let mut findings = doctor::examine(&arguments.dir);
-    if !arguments.quick {
+    let columns = terminal::columns(std::io::stdout());
+    let is_text = arguments.format == DocumentFormat::Text;
+    let directory = arguments.dir.as_deref().map(probe::probe_directory);
+    if let Some(found) = directory.as_ref().filter(|_| is_text) {
+        print(&format!("{}\n", directory::table(found, columns)))?;
+    }
+    let hangs = directory.as_ref().and_then(DirectoryProbe::hangs);
+    let findings = match hangs {
+        Some(_) => Vec::new(),
+        None => findings(
+            arguments.dir.as_deref().unwrap_or(Path::new(".")),
+            arguments.quick,
+        ),
+    };
+    if is_text && hangs.is_none() {
+        let root = rustix::process::geteuid().is_root();
+        let all = doctor::file_systems();
+        let file_systems = file_systems_table(&all, &Vm::look(), root, columns);
+        let findings = findings_table(&findings, columns);
+        print(&format!("{findings}\n{file_systems}"))?;
+    }
+    let hangs = hangs.cloned();
+    if !is_text {
+        let file_systems = doctor::file_systems();
+        print_data(&json_text(&Document {
+            directory,
+            findings,
+            file_systems,
+        })?)?;
+    }
+    match hangs {
+        None => Ok(exit::DONE),
+        Some(failure) => Err(TestbedError::machine(
+            "the other checks were left out, because they would wait for the directory, too",
+        )
+        .tried(failure.text)
+        .advice(failure.advice)
+        .into()),
+    }
+}
+
+/// Checks the machine, with images in `dir`.
+fn findings(dir: &Path, quick: bool) -> Vec<Finding> {
+    let mut findings = doctor::examine(dir);
+    if !quick {
         let text = "watching other load on this machine for ten seconds (--quick skips this)";
         notify(&notice::WATCHING, [("seconds", 10.into())], text);
-        findings.extend(doctor::listen(&arguments.dir, LISTEN));
+        findings.extend(doctor::listen(dir, LISTEN));
     }
-    let root = rustix::process::geteuid().is_root();
-    let columns = terminal::columns(std::io::stdout());
-    let file_systems = file_systems_table(&doctor::file_systems(), &Vm::look(), root, columns);
-    print(&format!(
-        "{}\n{file_systems}",
-        findings_table(&findings, columns)
-    ))?;
-    Ok(exit::DONE)
+    findings
 }
 
 fn findings_table(findings: &[Finding], columns: usize) -> String {

@@ -10,6 +10,7 @@ pub mod controls;
 pub mod export;
 pub mod failures;
 pub mod filebench;
+pub mod fuse_servers;
 pub mod history;
 pub mod iozone;
 pub mod plans;

@@ -22,6 +22,7 @@ mod explain;
 mod export;
 mod failures;
 mod fio;
+mod fuse;
 mod history;
 mod hostile;
 mod independent;

@@ -1,0 +1,22 @@
+//! What the file system of a directory really does: calls on a few small files, each of which
+//! answers one question that matters for measuring.
+//!
+//! A file system may refuse a call, accept it and do something else, kill the caller (SIGBUS) or
+//! never return. So a process of its own makes the calls, and the parent waits for each answer with
+//! a limit.
+//!
+//! A new property is a line in [`table`] and a function that probes it.
+
+mod caches;
+mod data;
+mod direct;
+mod names;
+mod process;
+mod property;
+mod space;
+mod syncs;
+mod table;
+mod trial_file;
+
+pub use process::{DirectoryProbe, PROBE_ARGUMENT, ProbeFailure, probe_directory, probe_main};
+pub use property::{Property, PropertyState};

@@ -1,0 +1,389 @@
+//! The process that makes the calls of the probe, and its parent, which waits for answers.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use fsb_model::errno;
+use fsb_sys::{mountinfo, poll_until, process, random_name};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, open, openat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, fchdir, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use super::property::{Answer, Property, Surroundings};
+use super::table::CELLS;
+use super::trial_file;
+
+/// The hidden argument of the process that makes the calls. The directory, the name of the
+/// directory that it makes there, and the number of its first question follow.
+pub const PROBE_ARGUMENT: &str = "__probe";
+
+/// The limit for one answer. A sync on a busy disk may last seconds.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// The limit for the removal of the directory: servers release closed files asynchronously, and
+/// keep them under another name until then.
+const REMOVAL: Duration = Duration::from_secs(3);
+
+/// What a probe found out about a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct DirectoryProbe {
+    /// The directory, with links resolved if that was possible.
+    pub directory: PathBuf,
+    /// The driver of its file system: `ext4`, `fuse.sshfs`. `None` if it is unknown.
+    pub driver: Option<String>,
+    /// The source of the mount. `None` if it is unknown.
+    pub source: Option<PathBuf>,
+    /// The properties, in the order of the table.
+    pub properties: Vec<Property>,
+    /// Why no or not all properties could be probed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<ProbeFailure>,
+}
+
+impl DirectoryProbe {
+    /// Returns the failure if calls in the directory do not return.
+    pub fn hangs(&self) -> Option<&ProbeFailure> {
+        self.failure.as_ref().filter(|failure| failure.hangs)
+    }
+}
+
+/// The reason why a probe did not find everything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeFailure {
+    /// The reason.
+    pub text: String,
+    /// The next step for the user. Empty if there is none.
+    pub advice: String,
+    /// Whether a call did not return, so that other calls in the directory would wait, too.
+    pub hangs: bool,
+}
+
+/// A line that the process writes.
+#[derive(Debug, Serialize, Deserialize)]
+enum Report {
+    /// The directory of the probe is there.
+    Ready {
+        directory: PathBuf,
+        driver: Option<String>,
+        source: Option<PathBuf>,
+    },
+    /// The answer to a question.
+    Found(Property),
+    /// The process cannot begin.
+    Failed(ProbeFailure),
+    /// The files of the probe cannot be removed.
+    Left(ProbeFailure),
+    /// Every question has an answer, and the files are removed.
+    Done,
+}
+
+/// Probes the file system of a directory. Makes files in a directory of its own in it, and removes
+/// them. Returns even if calls there do not.
+pub fn probe_directory(directory: &Path) -> DirectoryProbe {
+    let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let name = format!(".fsb-probe-{}", random_name());
+    let mut found = DirectoryProbe {
+        directory: absolute.clone(),
+        ..DirectoryProbe::default()
+    };
+    // One process more than questions: the last one may only have to remove the files.
+    for _ in 0..=CELLS.len() {
+        match ask(&absolute, &name, &mut found) {
+            Ok(Ended::Done) => return found,
+            Ok(Ended::Died(status)) if found.driver.is_some() || !found.properties.is_empty() => {
+                let Some(cell) = CELLS.get(found.properties.len()) else {
+                    break;
+                };
+                let killed = Answer::no(format!("kills the program ({})", name_of(status)));
+                found.properties.push(cell.property(killed));
+            }
+            Ok(Ended::Died(status)) => {
+                found.failure = Some(ProbeFailure {
+                    text: format!("the process of the probe ended early: {status}"),
+                    advice: String::new(),
+                    hangs: false,
+                });
+                return found;
+            }
+            Ok(Ended::Hangs) => {
+                let call = CELLS
+                    .get(found.properties.len())
+                    .map_or("the removal of the files", |cell| cell.label);
+                found.failure = Some(ProbeFailure {
+                    text: format!("no answer within {} s: {call}", LIMIT.as_secs()),
+                    advice: format!(
+                        "the file system hangs: end its server, or unmount it (umount --lazy); \
+                         {name} may be left in the directory"
+                    ),
+                    hangs: true,
+                });
+                return found;
+            }
+            Err(error) => {
+                found.failure = Some(ProbeFailure {
+                    text: format!(
+                        "start the process of the probe: {}",
+                        errno::describe_io(&error)
+                    ),
+                    advice: String::new(),
+                    hangs: false,
+                });
+                return found;
+            }
+        }
+    }
+    found
+}
+
+/// The end of a process of the probe.
+enum Ended {
+    /// It reported its end, or a failure.
+    Done,
+    /// It ended without a report.
+    Died(ExitStatus),
+    /// It did not report anything in time.
+    Hangs,
+}
+
+/// Starts a process for the questions that are open, and adds its answers.
+fn ask(directory: &Path, name: &str, found: &mut DirectoryProbe) -> std::io::Result<Ended> {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg(PROBE_ARGUMENT)
+        .arg(directory)
+        .args([name, &found.properties.len().to_string()]);
+    if let Some(own) = std::env::args_os().next() {
+        command.arg0(own);
+    }
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    // If this process is killed, the child notices that nobody reads, and removes its files.
+    process::detach(&mut command);
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let reports = reports(&mut child)?;
+    loop {
+        let report = match reports.recv_timeout(LIMIT) {
+            Ok(report) => report,
+            Err(RecvTimeoutError::Timeout) => {
+                // It may never end. Nothing waits for it.
+                let _ = child.kill();
+                return Ok(Ended::Hangs);
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ok(Ended::Died(child.wait()?)),
+        };
+        match report {
+            Report::Ready {
+                directory,
+                driver,
+                source,
+            } => (found.directory, found.driver, found.source) = (directory, driver, source),
+            Report::Found(property) => found.properties.push(property),
+            Report::Failed(failure) | Report::Left(failure) => found.failure = Some(failure),
+            Report::Done => {
+                child.wait()?;
+                return Ok(Ended::Done);
+            }
+        }
+    }
+}
+
+/// Returns the reports of the child as they arrive.
+fn reports(child: &mut Child) -> std::io::Result<Receiver<Report>> {
+    let output = child.stdout.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
+    let (sender, receiver) = channel();
+    std::thread::Builder::new().spawn(move || {
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        lines
+            .filter_map(|line| serde_json::from_str(&line).ok())
+            .all(|report| sender.send(report).is_ok());
+    })?;
+    Ok(receiver)
+}
+
+fn name_of(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(libc::SIGBUS) => "SIGBUS".to_owned(),
+        Some(libc::SIGSEGV) => "SIGSEGV".to_owned(),
+        _ => status.to_string(),
+    }
+}
+
+/// Runs the process of the probe: makes the calls and writes the answers to standard output. Returns
+/// its exit code.
+pub fn probe_main(arguments: &[OsString]) -> i32 {
+    process::close_inherited();
+    // The name that process listings show. It would be `exe` otherwise.
+    let _ = rustix::thread::set_name(c"fsb-probe");
+    // A cell that gets SIGBUS leaves no core file in the directory.
+    let no_core = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = setrlimit(Resource::Core, no_core);
+    let [directory, name, first] = arguments else {
+        return 2;
+    };
+    let Some(first) = first.to_str().and_then(|text| text.parse().ok()) else {
+        return 2;
+    };
+    let written = match Trial::begin(Path::new(directory), Path::new(name), first == 0) {
+        Ok(trial) => trial.answer(first),
+        Err(failure) => write(&Report::Failed(failure)).and_then(|()| write(&Report::Done)),
+    };
+    i32::from(written.is_err())
+}
+
+/// Writes a report. Fails if the parent has ended.
+fn write(report: &Report) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    let mut output = std::io::stdout().lock();
+    output.write_all(&line)?;
+    output.flush()
+}
+
+/// The directory of the probe, which is the working directory of this process.
+struct Trial {
+    /// The probed directory, and its path.
+    parent: (OwnedFd, PathBuf),
+    name: PathBuf,
+    mount: Option<mountinfo::Mount>,
+    mode: u32,
+}
+
+impl Trial {
+    /// Makes the directory, or enters the one that an earlier process made.
+    fn begin(directory: &Path, name: &Path, is_first: bool) -> Result<Trial, ProbeFailure> {
+        let failed = |call: &str, error: Errno| failure(directory, call, error);
+        let path = directory.canonicalize().map_err(|error| {
+            failed("resolve", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        })?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = open(&path, flags, Mode::empty()).map_err(|errno| failed("open", errno))?;
+        if is_first {
+            mkdirat(&parent, name, Mode::RWXU)
+                .map_err(|errno| failed("make a directory in", errno))?;
+        }
+        let entered = openat(&parent, name, flags | OFlags::NOFOLLOW, Mode::empty())
+            .and_then(|own| fchdir(&own).and_then(|()| fstat(&own)));
+        match entered {
+            Ok(stat) => Ok(Trial {
+                mount: mountinfo::holding(&mountinfo::read(), &path),
+                parent: (parent, path),
+                name: name.to_owned(),
+                mode: stat.st_mode,
+            }),
+            Err(errno) => {
+                let _ = unlinkat(&parent, name, AtFlags::REMOVEDIR);
+                Err(failed("enter a new directory in", errno))
+            }
+        }
+    }
+
+    /// Answers the questions from the given one on, and removes the directory.
+    fn answer(self, first: usize) -> std::io::Result<()> {
+        let written = self.answers(first);
+        trial_file::remove_all();
+        let left = self.remove();
+        written?;
+        if let Err(errno) = left {
+            let path = self.parent.1.join(&self.name);
+            write(&Report::Left(failure(&path, "remove", errno)))?;
+        }
+        write(&Report::Done)
+    }
+
+    fn answers(&self, first: usize) -> std::io::Result<()> {
+        let mount = self.mount.as_ref();
+        let surroundings = Surroundings {
+            driver: mount.map(|mount| mount.kind.clone()).unwrap_or_default(),
+            mode: self.mode,
+        };
+        write(&Report::Ready {
+            directory: self.parent.1.clone(),
+            driver: mount.map(|mount| mount.kind.clone()),
+            source: mount.map(|mount| mount.source.clone()),
+        })?;
+        for cell in CELLS.iter().skip(first) {
+            // An earlier process may have died with a file.
+            trial_file::remove_all();
+            write(&Report::Found(cell.find(&surroundings)))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self) -> Result<(), Errno> {
+        let _ = rustix::process::chdir("/");
+        let mut result = Ok(());
+        poll_until(REMOVAL, || {
+            result = unlinkat(&self.parent.0, &self.name, AtFlags::REMOVEDIR);
+            !matches!(result, Err(Errno::NOTEMPTY | Errno::BUSY))
+        });
+        result
+    }
+}
+
+/// Returns why a call on a path failed, with the next step.
+fn failure(path: &Path, call: &str, error: Errno) -> ProbeFailure {
+    let mount = mountinfo::holding(&mountinfo::read(), path);
+    let is_fuse = mount
+        .as_ref()
+        .is_some_and(|mount| mount.kind.starts_with("fuse"));
+    let point = mount.map(|mount| mount.point).unwrap_or_default();
+    let advice = match error {
+        Errno::NOTCONN => format!(
+            "its FUSE server has ended: umount {0}, and start the server again",
+            point.display()
+        ),
+        Errno::ACCESS if is_fuse => {
+            "run fsb as the user who mounted it, or mount it with -o allow_other".to_owned()
+        }
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+            "name a directory that you may write to with --dir".to_owned()
+        }
+        Errno::NOENT | Errno::NOTDIR => "name an existing directory with --dir".to_owned(),
+        _ => String::new(),
+    };
+    ProbeFailure {
+        text: format!(
+            "{call} {}: {}",
+            path.display(),
+            errno::describe(error.raw_os_error())
+        ),
+        advice,
+        hangs: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_name_the_call_and_the_next_step() {
+        let found = failure(Path::new("/nonexistent"), "resolve", Errno::NOENT);
+        assert_eq!(
+            found.text,
+            "resolve /nonexistent: No such file or directory (ENOENT)"
+        );
+        assert!(found.advice.contains("--dir"), "{found:?}");
+    }
+
+    #[test]
+    fn reports_survive_the_pipe() {
+        let property = CELLS[0].property(Answer::refused(Errno::INVAL));
+        let line = serde_json::to_string(&Report::Found(property.clone())).unwrap();
+        let Report::Found(read) = serde_json::from_str(&line).unwrap() else {
+            panic!("{line}");
+        };
+        assert_eq!(read, property);
+        assert_eq!(read.errno.as_deref(), Some("EINVAL"));
+        assert!(!read.consequence.is_empty());
+    }
+}
