@@ -701,6 +701,8 @@ impl<'v> Anonymiser<'v> {
             }
             TargetKind::FileSystem(FileSystemSpec {
                 fs,
+                server,
+                init,
                 options,
                 mkfs,
                 tune,
@@ -708,6 +710,8 @@ impl<'v> Anonymiser<'v> {
                 medium,
             }) => {
                 self.word("names of file systems", fs);
+                self.arguments(server);
+                self.arguments(init);
                 self.options(options);
                 self.arguments(mkfs);
                 tune.iter_mut().for_each(|words| self.arguments(words));

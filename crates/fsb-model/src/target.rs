@@ -53,6 +53,14 @@ pub enum TargetKind {
 pub struct FileSystemSpec {
     /// The name in the registry of file systems.
     pub fs: String,
+    /// The command that starts a FUSE server, and its placeholders: [`DIRECTORY`] or [`DEVICE`],
+    /// [`MOUNT_POINT`], [`USER`] and [`GROUP`]. Empty if [`FileSystemSpec::fs`] is not [`FUSE`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server: Vec<String>,
+    /// The command that prepares the directory or the device before that server is started for the
+    /// first time, with the same placeholders. Empty if the server needs none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub init: Vec<String>,
     /// Mount options, each as `mount -o` takes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
@@ -80,6 +88,7 @@ impl FileSystemSpec {
     /// Returns whether the target requests nothing but the defaults of its file system.
     pub fn is_default(&self) -> bool {
         self.options.is_empty()
+            && self.server.is_empty()
             && self.mkfs.is_empty()
             && self.tune.is_empty()
             && self.journal.is_none()
@@ -115,6 +124,24 @@ impl FileSystemSpec {
         arguments
     }
 }
+
+/// The name of a file system that the user's command serves, and the word before that command.
+pub const FUSE: &str = "fuse";
+
+/// The placeholder for a directory of the file system beneath a FUSE server.
+pub const DIRECTORY: &str = "{dir}";
+
+/// The placeholder for the block device of a FUSE server.
+pub const DEVICE: &str = "{dev}";
+
+/// The placeholder for the mount point of a FUSE server.
+pub const MOUNT_POINT: &str = "{mnt}";
+
+/// The placeholder for the number of the user who must be able to write.
+pub const USER: &str = "{uid}";
+
+/// The placeholder for the number of that user's group.
+pub const GROUP: &str = "{gid}";
 
 /// The option of a target whose files are encrypted, and the feature of its format.
 pub const ENCRYPT: &str = "encrypt";
@@ -220,7 +247,9 @@ pub fn make_names_unique(targets: &mut [Target]) {
 }
 
 // The text form of a target is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or
-// `.`. Options are those of `mount -o`. `mkfs="…"` holds arguments for the mkfs program, split as a
+// `.`. FS may be `fuse:COMMAND`. The command is in double quotes, or it ends at the first `,` or `@`
+// after its `{mnt}`. `init="…"` holds the command that prepares its directory or device.
+// Options are those of `mount -o`. `mkfs="…"` holds arguments for the mkfs program, split as a
 // shell would, and its quotes protect commas and `@`. Each `tune="…"` holds the arguments of one
 // run of tune2fs in the same way. `journal=loop`, `journal=ram` and `journal="/dev/NAME"` name the
 // medium of an external journal. A name that contains `=`, `,`, `@`, `/` or `"` is written in
@@ -241,12 +270,19 @@ pub enum TargetError {
     /// An option between commas is empty: `a,,b` or `a,`.
     #[error("target '{0}': an option between commas is empty")]
     EmptyOption(String),
-    /// The arguments of mkfs or tune cannot be split as a shell would, or contain a double quote.
+    /// The arguments of mkfs or tune or the words of a command cannot be split as a shell would, or
+    /// contain a double quote.
     #[error(
-        "target '{0}': the arguments of mkfs or tune cannot be split into words, or hold a double quote: check \
-             their quotes"
+        "target '{0}': the arguments of mkfs or tune, or the words of a command, cannot be split, or hold a double \
+             quote: check their quotes"
     )]
     Arguments(String),
+    /// Something other than options and a medium follows the command of a server.
+    #[error(
+        "target '{0}': after its command, a server has only options, each after a comma, and a medium such as \
+             @/dev/sdb1: write a command with other commas in double quotes"
+    )]
+    AfterCommand(String),
     /// The name is empty or contains a control character.
     #[error("target '{0}': the name '{1}' is empty or holds a control character")]
     Name(String, String),
@@ -267,6 +303,7 @@ impl Coded for TargetError {
             TargetError::Quote(target)
             | TargetError::EmptyOption(target)
             | TargetError::Arguments(target)
+            | TargetError::AfterCommand(target)
             | TargetError::Name(target, _) => code::fields([("target", target.as_str().into())]),
         }
     }
@@ -280,17 +317,29 @@ impl FromStr for Target {
         if body.is_empty() {
             return Err(TargetError::Empty);
         }
-        let name = name.as_deref().unwrap_or(text);
+        let served = split_command(body);
+        let name = match (&name, served) {
+            (Some(name), _) => name.clone(),
+            (None, Some((command, rest))) => server_name(&words(text, command)?, rest).into(),
+            (None, None) => text.into(),
+        };
         if name.is_empty() || name.chars().any(char::is_control) {
-            return Err(TargetError::Name(text.to_owned(), name.to_owned()));
+            return Err(TargetError::Name(text.to_owned(), name.into_owned()));
         }
-        let kind = if body.starts_with(['/', '.']) {
-            TargetKind::Directory(PathBuf::from(body))
-        } else {
-            TargetKind::FileSystem(parse_file_system(text, body)?)
+        let kind = match served {
+            Some((command, rest)) => {
+                let mut spec = parse_file_system(text, &format!("{FUSE}{rest}"))?;
+                if spec.fs != FUSE {
+                    return Err(TargetError::AfterCommand(text.to_owned()));
+                }
+                spec.server = words(text, command)?;
+                TargetKind::FileSystem(spec)
+            }
+            None if body.starts_with(['/', '.']) => TargetKind::Directory(PathBuf::from(body)),
+            None => TargetKind::FileSystem(parse_file_system(text, body)?),
         };
         Ok(Target {
-            name: name.to_owned(),
+            name: name.into_owned(),
             kind,
             controls: BTreeMap::new(),
             kernel: None,
@@ -306,6 +355,10 @@ const BEYOND_NAMES: [char; 5] = ['=', ',', '@', '/', '"'];
 fn split_name(text: &str) -> (Option<Cow<'_, str>>, &str) {
     if let Some((name, body)) = split_quoted_name(text) {
         return (Some(Cow::Owned(name)), body);
+    }
+    // A command may contain `=`.
+    if split_command(text).is_some() {
+        return (None, text);
     }
     match text.find(['=', ',', '@', '/']) {
         Some(at) if text.as_bytes()[at] == b'=' => {
@@ -333,6 +386,33 @@ fn split_quoted_name(text: &str) -> Option<(String, &str)> {
     }
 }
 
+/// Splits `fuse:COMMAND,OPTION…@MEDIUM` into the command and the rest, which begins with a comma or
+/// an `@` unless it is empty.
+fn split_command(body: &str) -> Option<(&str, &str)> {
+    let command = body.strip_prefix(FUSE)?.strip_prefix(':')?;
+    if let Some((inner, rest)) = command
+        .strip_prefix('"')
+        .and_then(|quoted| quoted.split_once('"'))
+    {
+        return Some((inner, rest));
+    }
+    let last = command
+        .find(MOUNT_POINT)
+        .map_or(0, |at| at + MOUNT_POINT.len());
+    let end = command[last..]
+        .find([',', '@'])
+        .map_or(command.len(), |at| last + at);
+    Some(command.split_at(end))
+}
+
+/// Returns the name of a target that the user did not name: the program without its directory, and
+/// the options.
+fn server_name(command: &[String], rest: &str) -> String {
+    let program = command.first().map_or("", String::as_str);
+    let name = program.rsplit('/').next().unwrap_or(program);
+    format!("{name}{rest}")
+}
+
 fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetError> {
     let (body, medium) = split_medium(text, body)?;
     let mut parts = split_outside_quotes(body, ',')
@@ -343,8 +423,11 @@ fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetErr
         return Err(TargetError::Empty);
     }
     let (options, mkfs, tune) = (Vec::new(), Vec::new(), Vec::new());
+    let is_served = fs == FUSE;
     let mut spec = FileSystemSpec {
         fs,
+        server: Vec::new(),
+        init: Vec::new(),
         options,
         mkfs,
         tune,
@@ -358,6 +441,7 @@ fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetErr
         match part.split_once('=') {
             Some(("mkfs", quoted)) => spec.mkfs.extend(words(text, quoted)?),
             Some(("tune", quoted)) => spec.tune.push(words(text, quoted)?),
+            Some(("init", quoted)) if is_served => spec.init.extend(words(text, quoted)?),
             Some(("journal", named)) if journal(named).is_some() => spec.journal = journal(named),
             _ => spec.options.push(part.to_owned()),
         }
@@ -474,10 +558,6 @@ struct WithoutMedium<'s>(&'s FileSystemSpec);
 impl fmt::Display for WithoutMedium<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let WithoutMedium(spec) = self;
-        f.write_str(&spec.fs)?;
-        for option in &spec.options {
-            write!(f, ",{option}")?;
-        }
         let quoted = |words: &[String]| {
             words
                 .iter()
@@ -485,6 +565,16 @@ impl fmt::Display for WithoutMedium<'_> {
                 .collect::<Vec<_>>()
                 .join(" ")
         };
+        f.write_str(&spec.fs)?;
+        if !spec.server.is_empty() {
+            write!(f, ":\"{}\"", quoted(&spec.server))?;
+        }
+        for option in &spec.options {
+            write!(f, ",{option}")?;
+        }
+        if !spec.init.is_empty() {
+            write!(f, ",init=\"{}\"", quoted(&spec.init))?;
+        }
         if !spec.mkfs.is_empty() {
             write!(f, ",mkfs=\"{}\"", quoted(&spec.mkfs))?;
         }
@@ -507,7 +597,7 @@ fn quote_word(word: &str) -> String {
     if !word.is_empty()
         && word
             .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_=,.:/^+@%".contains(c))
+            .all(|c| c.is_ascii_alphanumeric() || "-_=,.:/^+@%{}".contains(c))
     {
         word.to_owned()
     } else {
@@ -522,10 +612,16 @@ impl fmt::Display for Target {
             TargetKind::FileSystem(spec) => spec.to_string(),
             TargetKind::Directory(path) => path.display().to_string(),
         };
-        // A default name is the text itself, and is left out.
-        if body == self.name && split_name(&body).0.is_none() {
+        // A default name is left out: the text itself, or that of a server's program.
+        let is_default = match split_command(&body) {
+            Some(_) => body
+                .parse::<Target>()
+                .is_ok_and(|again| again.name == self.name),
+            None => body == self.name && split_name(&body).0.is_none(),
+        };
+        if is_default {
             f.write_str(&body)
-        } else if self.name.contains(BEYOND_NAMES) {
+        } else if self.name.contains(BEYOND_NAMES) || split_command(&self.name).is_some() {
             write!(f, "\"{}\"={body}", self.name.replace('"', "\"\""))
         } else {
             write!(f, "{}={body}", self.name)
@@ -660,6 +756,71 @@ mod tests {
     }
 
     #[test]
+    fn a_command_is_a_server_with_options_and_a_medium() {
+        let words = |words: &[String]| words.join(" ");
+        for (text, name, server, options, medium) in [
+            (
+                "fuse:./myfs {dir} {mnt}",
+                "myfs",
+                "./myfs {dir} {mnt}",
+                "",
+                "loop",
+            ),
+            (
+                "fuse:/opt/my fs -o a=b,c {dir} {mnt},over=xfs@/dev/sdb",
+                "my,over=xfs@/dev/sdb",
+                "/opt/my fs -o a=b,c {dir} {mnt}",
+                "over=xfs",
+                "/dev/sdb",
+            ),
+            (
+                r#"fuse:"myfs {dev} {mnt} -o a,b",over="ext4,noatime"@ram"#,
+                r#"myfs,over="ext4,noatime"@ram"#,
+                "myfs {dev} {mnt} -o a,b",
+                r#"over="ext4,noatime""#,
+                "ram",
+            ),
+            (
+                "a b=fuse:myfs {dir} {mnt}",
+                "a b",
+                "myfs {dir} {mnt}",
+                "",
+                "loop",
+            ),
+            (
+                "fuse:sh -c 'x {dir} {mnt}'",
+                "sh",
+                "sh -c x {dir} {mnt}",
+                "",
+                "loop",
+            ),
+        ] {
+            let target = parse(text);
+            let spec = target.file_system().unwrap();
+            assert_eq!(
+                (
+                    target.name.as_str(),
+                    spec.fs.as_str(),
+                    words(&spec.server).as_str(),
+                    words(&spec.options).as_str(),
+                    spec.medium.to_string().as_str()
+                ),
+                (name, FUSE, server, options, medium),
+                "{text}"
+            );
+            assert_eq!(parse(&target.to_string()), target, "{target}");
+        }
+        let made = spec(r#"fuse:myfs {dev} {mnt},init="mkmyfs -q {dev}",mkfs="-x""#);
+        assert_eq!(made.init, ["mkmyfs", "-q", "{dev}"]);
+        assert_eq!(made.mkfs, ["-x"]);
+        // The name of another target may look like a command.
+        let mut other = parse("ext4");
+        other.name = "fuse:x".to_owned();
+        assert_eq!(parse(&other.to_string()), other);
+        assert_eq!(spec("ext4,init=x").options, ["init=x"]);
+    }
+
+    #[test]
     fn broken_targets_say_what_is_broken() {
         for text in [
             "",
@@ -723,13 +884,29 @@ mod tests {
             let is_word = |option: &String| !option.starts_with("mkfs=") && !option.starts_with("tune=");
             let options: Vec<_> = options.into_iter().filter(is_word).collect();
             let FileSystemSpec { journal, medium, .. } = spec(&format!("ext4{journal}{medium}"));
-            let kind = TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, tune, journal, medium });
+            let (server, init) = (Vec::new(), Vec::new());
+            let kind = TargetKind::FileSystem(FileSystemSpec { fs, server, init, options, mkfs, tune, journal, medium });
             let target = Target { name, kind, controls: BTreeMap::new(), kernel: None, optional: false };
             prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
         }
 
         #[test]
-        fn no_text_panics(text in "[a-z=,@\"'/. ]{0,24}") {
+        fn a_server_survives_its_own_text(
+            name in "[a-z][a-z0-9 =,@/\"#-]{0,8}",
+            server in prop::collection::vec("[-a-zA-Z0-9,=^@'{} ]{1,6}|[{](dir|dev|mnt|uid)[}]", 1..4),
+            init in prop::collection::vec("[-a-zA-Z0-9,=^@ ]{1,6}", 0..3),
+            option in prop::sample::select(vec!["", ",over=xfs", ",over=\"ext4,noatime\"", ",over=xfs@ram"]),
+        ) {
+            let mut target = parse(&format!("fuse:x{option}"));
+            target.name = name;
+            if let TargetKind::FileSystem(spec) = &mut target.kind {
+                (spec.server, spec.init) = (server, init);
+            }
+            prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
+        }
+
+        #[test]
+        fn no_text_panics(text in "(fuse:)?[a-z=,@\"'/. ]{0,24}([{]mnt[}][a-z=,@\"]{0,6})?") {
             if let Ok(target) = text.parse::<Target>() {
                 prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
             }

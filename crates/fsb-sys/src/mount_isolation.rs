@@ -106,10 +106,11 @@ pub fn start_apart(command: &mut Command, root: &Path) -> io::Result<()> {
 }
 
 /// Detaches the mount at `point`, and those of other targets, from the namespace of the process
-/// `pid`, which [`start_apart`] prepared. Our namespace keeps them.
-pub fn let_go(pid: u32, root: &Path, point: &Path) -> io::Result<()> {
+/// `pid`, which [`start_apart`] prepared. Our namespace keeps them. `own` are the other mounts that
+/// the process works on.
+pub fn let_go(pid: u32, root: &Path, point: &Path, own: &[PathBuf]) -> io::Result<()> {
     let namespace = File::open(format!("/proc/{pid}/ns/mnt"))?;
-    let others = others(&[point.to_owned()]);
+    let others = others(&[&[point.to_owned()], own].concat());
     let (root, point) = (path(root)?, path(point)?);
     // SAFETY: like fork(); the child makes only system calls on strings made before, and exits.
     let child = unsafe { libc::fork() };
@@ -131,11 +132,16 @@ pub fn let_go(pid: u32, root: &Path, point: &Path) -> io::Result<()> {
     if child < 0 || unsafe { libc::waitpid(child, &mut status, 0) } != child {
         return Err(io::Error::last_os_error());
     }
-    change(&root, libc::MS_PRIVATE)?;
+    keep_private(Path::new(std::ffi::OsStr::from_bytes(root.to_bytes())))?;
     match libc::WEXITSTATUS(status) {
         0 if libc::WIFEXITED(status) => Ok(()),
         errno => Err(io::Error::from_raw_os_error(errno)),
     }
+}
+
+/// Ends the propagation that [`start_apart`] began, for a process that mounted nothing.
+pub fn keep_private(root: &Path) -> io::Result<()> {
+    change(&path(root)?, libc::MS_PRIVATE)
 }
 
 fn path(path: &Path) -> io::Result<CString> {

@@ -224,6 +224,15 @@ pub struct Counters {
     pub occupied_bytes: u64,
 }
 
+/// The use of the processes of a FUSE server since they started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerUse {
+    /// CPU seconds, in user mode and in the kernel.
+    pub cpu_seconds: f64,
+    /// Bytes of memory that they occupy now.
+    pub memory_bytes: u64,
+}
+
 /// The result of a maintenance operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Maintained {

@@ -164,7 +164,7 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
             }
         }
         if let Some((name, package)) = member.server_program() {
-            programs.insert(program::require(name, package)?);
+            programs.insert(fs::require_server(name, package)?);
         }
         files.extend(member.server_files()?);
         programs.extend(

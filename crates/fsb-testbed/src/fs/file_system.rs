@@ -19,6 +19,7 @@ use fsb_sys::{Roots, mount as kernel, program};
 
 use super::kernel_compatibility::Version;
 use super::nfs_server::Export;
+use super::over::Beneath;
 use super::server_process::ServerProcess;
 use crate::declared::DeclaredOption;
 
@@ -147,6 +148,8 @@ pub struct MountRequest<'a> {
 pub struct Mounted {
     /// The process that serves it, for FUSE.
     pub(crate) server: Option<ServerProcess>,
+    /// The mount point of the file system beneath, which is unmounted after the server has ended.
+    pub(crate) beneath: Option<PathBuf>,
     /// The exported file system that the NFS server of this machine has mounted.
     pub(crate) export: Option<Export>,
     /// The mount points of further clients of that export.
@@ -191,10 +194,18 @@ pub trait FileSystem: Sync {
     fn name(&self) -> &'static str;
     /// Returns one line for 'fsb list file-systems'.
     fn about(&self) -> &'static str;
-    /// Returns the member for a target with these mount options. Returns `None` if they do not
-    /// select another one.
-    fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
-        let _ = options;
+    /// Returns the member for this target. Returns `None` if the target does not select another
+    /// one.
+    fn variant(&self, spec: &FileSystemSpec) -> Option<&'static dyn FileSystem> {
+        let _ = spec;
+        None
+    }
+    /// Returns the text of a target of it.
+    fn example(&self) -> &'static str {
+        self.name()
+    }
+    /// Returns the file system beneath it, which the medium holds.
+    fn beneath(&self) -> Option<&Beneath> {
         None
     }
     /// Returns the reason why it is measured only in a guest of a virtual machine. Returns `None`
@@ -221,8 +232,8 @@ pub trait FileSystem: Sync {
         let _ = options;
         Vec::new()
     }
-    /// Returns the program that serves it in a guest, with its Debian package. Returns `None` if
-    /// the kernel does.
+    /// Returns the program that serves it, with its Debian package. Returns `None` if the kernel
+    /// does, or if the program is among [`FileSystem::tools`].
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         None
     }
@@ -326,6 +337,11 @@ pub trait FileSystem: Sync {
     /// Reads features and geometry from the unmounted device, or from a file that holds the file
     /// system.
     fn inspect(&self, device: &Path) -> Inspection;
+    /// Completes a new file system before it is mounted for the first time.
+    fn prepare(&self, request: &MountRequest<'_>) -> Result<(), TestbedError> {
+        let _ = request;
+        Ok(())
+    }
     /// Mounts it.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         kernel::mount(self.name(), request.source, request.point, request.options)?;

@@ -9,6 +9,7 @@ mod ext;
 mod f2fs;
 mod file_system;
 mod foreign;
+mod fuse;
 mod ganesha;
 mod jfs;
 mod kernel_compatibility;
@@ -21,6 +22,7 @@ mod null;
 mod option_table;
 mod options;
 mod other;
+mod over;
 mod reiserfs;
 mod risk;
 mod rpc_services;
@@ -47,6 +49,7 @@ use fsb_model::{FileSystemSpec, Target};
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, magic, mount as kernel, program};
+pub(crate) use fuse::require_server;
 pub use kernel_compatibility::Version;
 pub(crate) use large_disk::fit;
 pub use large_disk::large_disk;
@@ -55,6 +58,8 @@ pub use null::Fake;
 pub(crate) use null::Null;
 pub use options::{COMMON, Recipe, recipe};
 pub(crate) use options::{check, suggestion};
+pub(crate) use over::unmount as unmount_beneath;
+pub use over::{Beneath, target_beneath};
 pub use risk::{requested_risks, risk_of_choice};
 pub(crate) use risk::{risks_found, risks_of_mount, unseen_risk};
 
@@ -74,6 +79,14 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &other::MINIX,
     &other::VFAT,
     &other::EXFAT,
+    &fuse::BINDFS,
+    &fuse::MERGERFS,
+    &fuse::GOCRYPTFS,
+    &fuse::SSHFS,
+    &fuse::FUSE_OVERLAYFS,
+    &fuse::RCLONE,
+    &fuse::FUSE2FS,
+    &fuse::COMMAND,
     &nfs::NFS,
     &tmpfs::Tmpfs,
     &null::NULL,
@@ -117,7 +130,7 @@ pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
 /// Returns the file system of a target, which its options may select among variants.
 pub fn of_target(spec: &FileSystemSpec) -> Result<&'static dyn FileSystem, TestbedError> {
     let member = find(&spec.fs)?;
-    Ok(member.variant(&spec.options).unwrap_or(member))
+    Ok(member.variant(spec).unwrap_or(member))
 }
 
 /// Names of file systems that fsb cannot format, as users write them.
@@ -134,11 +147,9 @@ const MOUNTED_ONLY: &[&str] = &[
     "lustre",
     "9p",
     "virtiofs",
-    "sshfs",
     "zfs",
     "overlay",
     "overlayfs",
-    "fuse",
     "ecryptfs",
     "afs",
 ];
@@ -425,18 +436,24 @@ mod tests {
                 member.name()
             );
             assert!(
-                member.name().chars().all(|c| c.is_ascii_alphanumeric()),
+                member
+                    .name()
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || c == '-'),
                 "{}",
                 member.name()
             );
-            let target: Target = member.name().parse().unwrap();
+            let target: Target = member.example().parse().unwrap();
             member.check(target.file_system().unwrap()).unwrap();
         }
     }
 
     #[test]
     fn device_file_systems_declare_tools_driver_and_least_size() {
-        for member in members().filter(|member| member.home() == Home::Device) {
+        let of_command = |member: &&dyn FileSystem| member.name() == fsb_model::target::FUSE;
+        for member in
+            members().filter(|member| member.home() == Home::Device && !of_command(member))
+        {
             let tools = member
                 .tools()
                 .unwrap_or_else(|| panic!("{} has no tools", member.name()));

@@ -56,6 +56,16 @@ static EXPORTS: [Nfs; 8] = [
 /// The words of `server=`; the first one is the default.
 const SERVERS: [&str; 2] = [NfsServer::Kernel.name(), NfsServer::Ganesha.name()];
 
+/// Returns the member for these mount options. Returns `None` if `export=` or `server=` has an
+/// unknown value.
+fn exporting(options: &[String]) -> Option<&'static Nfs> {
+    let exported = last_value(options, "export").unwrap_or(NFS.exported.name());
+    let server = last_value(options, "server").unwrap_or(SERVERS[0]);
+    EXPORTS
+        .iter()
+        .find(|nfs| nfs.exported.name() == exported && nfs.server.name() == server)
+}
+
 impl FileSystem for Nfs {
     fn name(&self) -> &'static str {
         "nfs"
@@ -65,13 +75,8 @@ impl FileSystem for Nfs {
         "NFS: the kernel's server and ext4 unless server= and export= name others; only in a virtual machine."
     }
 
-    fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
-        let exported = last_value(options, "export").unwrap_or(NFS.exported.name());
-        let server = last_value(options, "server").unwrap_or(SERVERS[0]);
-        let found = EXPORTS
-            .iter()
-            .find(|nfs| nfs.exported.name() == exported && nfs.server.name() == server)?;
-        Some(found)
+    fn variant(&self, spec: &FileSystemSpec) -> Option<&'static dyn FileSystem> {
+        exporting(&spec.options).map(|nfs| nfs as &dyn FileSystem)
     }
 
     fn only_in_a_guest(&self) -> Option<&'static str> {
@@ -180,7 +185,7 @@ impl FileSystem for Nfs {
         }
         for option in &spec.options {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            if name == "export" && self.variant(std::slice::from_ref(option)).is_none() {
+            if name == "export" && exporting(std::slice::from_ref(option)).is_none() {
                 let of_kernel = EXPORTS
                     .iter()
                     .filter(|export| export.server == NfsServer::Kernel);

@@ -140,9 +140,9 @@ fn start(options: &str, device: &Path, point: &Path) -> Result<ServerProcess, Te
     let root = point.parent().unwrap_or(Path::new("/"));
     mount_isolation::start_apart(&mut command, root)
         .map_err(|error| TestbedError::machine(attempt("cannot execute", &path, &error)))?;
-    let mut server = ServerProcess::start(&mut command)?;
+    let mut server = ServerProcess::start_apart(&mut command)?;
     match server.wait_until(|| mountinfo::at(point).is_some()) {
-        Ok(()) => match mount_isolation::let_go(server.id(), root, point) {
+        Ok(()) => match mount_isolation::let_go(server.id(), root, point, &[]) {
             Ok(()) => Ok(server),
             Err(error) => {
                 let _ = unmount_patiently(point, PATIENCE);
@@ -154,6 +154,7 @@ fn start(options: &str, device: &Path, point: &Path) -> Result<ServerProcess, Te
         Err(why) => {
             let complaint = server.complaint();
             server.end(Duration::ZERO);
+            let _ = mount_isolation::keep_private(root);
             let tried = format!("ntfs-3g -o {options}: {why}: {complaint}");
             Err(TestbedError::trial("ntfs could not be mounted").tried(tried))
         }

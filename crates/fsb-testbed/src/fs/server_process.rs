@@ -1,13 +1,16 @@
-//! A program that serves a mounted file system: ntfs-3g through FUSE, or nfs-ganesha.
+//! A program that serves a mounted file system: a FUSE server, or nfs-ganesha.
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::process::{Child, Command, Stdio};
+use std::os::unix::fs::MetadataExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use fsb_sys::error::{Refusal, TestbedError, attempt};
-use fsb_sys::{poll_until, program};
+use fsb_sys::{poll_until, process, program};
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::testbed::ServerUse;
 
 /// The limit for mounting, and for writing everything and ending.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,6 +19,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     child: Child,
+    /// Its own mount namespace, which all its processes share: a daemon that left its parent, and
+    /// programs that it runs. `None` for a server without one, and after the server has ended.
+    namespace: Option<Namespace>,
+    /// The status with which the child ended.
+    status: Option<ExitStatus>,
     complaints: File,
 }
 
@@ -44,26 +52,59 @@ impl ServerProcess {
                 &error,
             ))
         })?;
-        Ok(ServerProcess { child, complaints })
+        Ok(ServerProcess {
+            child,
+            namespace: None,
+            status: None,
+            complaints,
+        })
     }
 
-    /// Waits until the server has ended or `is_ready`. Returns why it does not serve: its end, or
-    /// the limit.
+    /// Like [`ServerProcess::start`], for a command that
+    /// [`start_apart`](fsb_sys::mount_isolation::start_apart) prepared.
+    pub(super) fn start_apart(command: &mut Command) -> Result<ServerProcess, TestbedError> {
+        let server = ServerProcess::start(command)?;
+        let namespace = Namespace::of_process(server.child.id());
+        Ok(ServerProcess {
+            namespace: namespace.filter(|own| Some(own.inode) != inode(std::process::id())),
+            ..server
+        })
+    }
+
+    /// Waits until `is_ready`, or until the server has ended. A program that ended with success may
+    /// have left a daemon, which is the server then. Returns why it does not serve: its end, or the
+    /// limit.
     pub(super) fn wait_until(&mut self, mut is_ready: impl FnMut() -> bool) -> Result<(), Refusal> {
-        let mut ended = None;
+        let mut over = false;
         let ready = poll_until(PATIENCE, || {
-            ended = self.child.try_wait().ok().flatten();
-            ended.is_some() || is_ready()
+            over = !self.is_running();
+            over || is_ready()
         });
-        match ended {
-            Some(status) => Err(status.to_string().into()),
-            None if ready => Ok(()),
-            None => Err("it was not ready in time".into()),
+        match self.status {
+            Some(status) if over => Err(status.to_string().into()),
+            _ if ready => Ok(()),
+            _ => Err(format!("it was not ready after {} s", PATIENCE.as_secs()).into()),
         }
     }
 
+    /// Returns whether the server, or a daemon that it left, is running.
+    pub(crate) fn is_running(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        match self.status {
+            None => true,
+            Some(status) => status.success() && !self.processes().is_empty(),
+        }
+    }
+
+    /// Returns the status with which the program ended, if it did.
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        self.status
+    }
+
     /// Returns the last lines of its standard error.
-    pub(super) fn complaint(&mut self) -> String {
+    pub(crate) fn complaint(&mut self) -> String {
         let mut text = Vec::new();
         let _ = self
             .complaints
@@ -72,9 +113,42 @@ impl ServerProcess {
         program::last_lines(&text)
     }
 
-    /// Returns the process id.
+    /// Returns the id of a process of the server: its own, or that of the daemon that it left.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        match self.status {
+            Some(_) => self.processes().first().copied(),
+            None => None,
+        }
+        .unwrap_or_else(|| self.child.id())
+    }
+
+    /// Returns the ids of its processes.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let Some(Namespace { inode: own, .. }) = self.namespace else {
+            return Vec::from_iter(self.status.is_none().then(|| self.child.id()));
+        };
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|id| inode(*id) == Some(own))
+            .collect()
+    }
+
+    /// Returns the CPU time and the memory of its processes so far.
+    pub(crate) fn usage(&self) -> ServerUse {
+        let (tick, page) = (
+            rustix::param::clock_ticks_per_second() as f64,
+            rustix::param::page_size() as u64,
+        );
+        let mut usage = ServerUse::default();
+        for id in self.processes() {
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            let field = |number| process::stat_field(&stat, number).unwrap_or(0);
+            // proc_pid_stat(5): own time, and that of children that ended and were waited for.
+            usage.cpu_seconds += (14..=17).map(field).sum::<u64>() as f64 / tick;
+            usage.memory_bytes += field(24) * page;
+        }
+        usage
     }
 
     /// Asks the server to end.
@@ -84,18 +158,60 @@ impl ServerProcess {
     }
 
     /// Waits until the server of an unmounted file system has written everything and ended, and
-    /// kills it at the limit. Returns whether it ended by itself.
+    /// kills its processes at the limit. Returns whether it ended by itself.
     pub(super) fn end(&mut self, limit: Duration) -> bool {
-        let ended = poll_until(limit, || matches!(self.child.try_wait(), Ok(Some(_))));
+        /// The limit for the end of processes that were killed.
+        const DYING: Duration = Duration::from_secs(10);
+        let ended = poll_until(limit, || self.has_ended());
         if !ended {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+            poll_until(DYING, || {
+                if self.status.is_none() {
+                    let _ = self.child.kill();
+                }
+                for id in self.processes() {
+                    let _ = Pid::from_raw(id as i32).map(|pid| kill_process(pid, Signal::KILL));
+                }
+                self.has_ended()
+            });
         }
+        // What is mounted in it is unmounted now.
+        self.namespace = None;
         ended
+    }
+
+    fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status.is_some() && self.processes().is_empty()
     }
 
     /// Like [`ServerProcess::end`], with the limit of a slow server.
     pub(crate) fn end_patiently(&mut self) -> bool {
         self.end(PATIENCE)
     }
+}
+
+/// A mount namespace.
+#[derive(Debug)]
+struct Namespace {
+    inode: u64,
+    /// Prevents another namespace from getting the same inode.
+    _file: File,
+}
+
+impl Namespace {
+    /// Returns that of a process. Returns `None` if the process has ended.
+    fn of_process(id: u32) -> Option<Namespace> {
+        let file = File::open(format!("/proc/{id}/ns/mnt")).ok()?;
+        let inode = file.metadata().ok()?.ino();
+        Some(Namespace { inode, _file: file })
+    }
+}
+
+/// Returns the inode of the mount namespace of a process. Returns `None` if the process has ended.
+fn inode(id: u32) -> Option<u64> {
+    std::fs::metadata(format!("/proc/{id}/ns/mnt"))
+        .ok()
+        .map(|metadata| metadata.ino())
 }

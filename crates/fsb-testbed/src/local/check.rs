@@ -253,6 +253,9 @@ fn check_privileges(setup: &Setup) -> Result<(), TestbedError> {
 }
 
 fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
+    if let Some((name, package)) = member.server_program() {
+        fs::require_server(name, package)?;
+    }
     let Some(tools) = member.tools() else {
         return Ok(());
     };
@@ -277,8 +280,12 @@ fn check_place_of(member: &dyn FileSystem, in_guest: bool) -> Result<(), Testbed
     }
 }
 
-/// Checks that the driver is built in, loaded, or available as a module.
+/// Checks that the driver, and that of the file system beneath, is built in, loaded, or available
+/// as a module.
 fn check_kernel(member: &dyn FileSystem) -> Result<(), TestbedError> {
+    member
+        .beneath()
+        .map_or(Ok(()), |beneath| check_kernel(beneath.member))?;
     let Some(driver) = member.driver() else {
         return Ok(());
     };

@@ -289,7 +289,10 @@ impl ReadyFileSystem {
         medium.map_or(Ok(()), |medium| medium.verify())?;
         if let (Some(memory), Some(server)) = (&self.held.memory, &mounted.server) {
             // Charges the page cache of the server to the worker's memory limit.
-            memory.add(server.id())?;
+            server
+                .processes()
+                .into_iter()
+                .try_for_each(|id| memory.add(id))?;
         }
         match (
             self.held.read_ahead,
@@ -885,16 +888,37 @@ impl ReadyFileSystem {
         }
         let ended = mounted
             .server
-            .is_none_or(|mut server| server.end_patiently());
+            .map_or(Ok(()), |mut server| match server.end_patiently() {
+                true => Ok(()),
+                false => Err(self.did_not_end(&server.complaint())),
+            });
+        let beneath = mounted
+            .beneath
+            .map_or(Ok(None), |point| fs::unmount_beneath(&point));
         let unexported = mounted.export.map_or(Ok(()), Export::end);
-        let lazily: Vec<_> = unmounted.into_iter().collect::<Result<_, _>>()?;
+        let lazily: Vec<_> = unmounted
+            .into_iter()
+            .chain([beneath])
+            .collect::<Result<_, _>>()?;
         match lazily.into_iter().flatten().next() {
             Some(note) => Err(TestbedError::trial("the target is still in use").tried(note)),
-            None if !ended => Err(TestbedError::trial(
-                "the FUSE server did not end after the unmount and was killed",
-            )),
-            None => unexported,
+            None => ended.and(unexported),
         }
+    }
+
+    /// Returns the error of a server that did not end with its mount. `complaint` is the end of its
+    /// standard error.
+    fn did_not_end(&self, complaint: &str) -> TestbedError {
+        let served = self.member.served_by(&self.source);
+        let name = served.as_deref().unwrap_or(self.member.name());
+        TestbedError::trial(format!(
+            "the server {name} did not end after the unmount and was killed"
+        ))
+        .tried(match complaint {
+            "" => "it wrote no message".to_owned(),
+            complaint => complaint.to_owned(),
+        })
+        .advice("a server must end when its file system is unmounted: until then its caches are not cold")
     }
 
     /// Unmounts and returns the device to the medium.
@@ -948,7 +972,18 @@ fn format(
         large,
         ..
     } = request;
+    let prepared_with = options(*member, spec, Some(&*medium));
+    let complete = |device: &Path| {
+        member.prepare(&MountRequest {
+            source: device,
+            point,
+            options: &prepared_with,
+            size: request.size,
+            owner: request.user,
+        })
+    };
     let Some(tools) = member.tools() else {
+        lend(medium, &mut |device| complete(device))?;
         return Ok((Formatted::default(), Inspection::default(), None));
     };
     // Checked again, because a path that did not exist or was a directory may be a device by now.
@@ -989,10 +1024,9 @@ fn format(
             fs::make_journal(*member, &journal.arguments, &journal.names.0)
         })?;
         let made = fs::format(tools, device, &arguments)?;
-        Ok(Formatted {
-            changes: fs::tune(*member, device, point, &spec.tune)?,
-            ..made
-        })
+        let changes = fs::tune(*member, device, point, &spec.tune)?;
+        complete(device)?;
+        Ok(Formatted { changes, ..made })
     })?;
     for word in formatted
         .command
