@@ -375,6 +375,7 @@ mod tests {
             why_not_direct: String::new(),
             no_maintenance: Default::default(),
             no_space_limit: String::new(),
+            sealing: None,
         }
     }
 

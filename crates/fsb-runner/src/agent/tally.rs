@@ -452,6 +452,9 @@ pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), 
             Some(_) => {}
         }
     }
+    if abilities.sealing.is_some_and(|sealing| sealing.read_only) && !profile.reads_only {
+        return Err(Failure::NotApplicable("the file system is read-only".into()));
+    }
     if profile.durability != Durability::None && !abilities.durable {
         return Err(Failure::NotApplicable(
             abilities.why_not_durable.clone().into(),

@@ -149,6 +149,7 @@ fn provisioned() -> Provisioned {
             why_not_durable: String::new(),
             no_maintenance: Default::default(),
             no_space_limit: String::new(),
+            sealing: None,
         },
         free_bytes: 1 << 40,
         free_inodes: 1 << 30,

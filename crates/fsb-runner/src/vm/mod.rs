@@ -814,6 +814,7 @@ mod tests {
                 why_not_direct: String::new(),
                 no_maintenance: Default::default(),
                 no_space_limit: String::new(),
+                sealing: None,
             },
             free_bytes: 1,
             free_inodes: 1,

@@ -144,6 +144,7 @@ impl ReadyDirectory {
                 })
                 .collect(),
             no_space_limit: "the file system of a directory is in use by others".to_owned(),
+            sealing: None,
         };
         let mut provisioned = Provisioned {
             record,

@@ -514,6 +514,14 @@ impl Testbed for LocalTestbed {
         occupied.make_cold(&mut self.media, reach)
     }
 
+    fn set_sealed(&mut self, slot: Slot, sealed: bool) -> Result<(), TestbedError> {
+        match self.slots.get_mut(&slot).map(|occupied| &mut occupied.state) {
+            Some(SlotState::FileSystem(ready)) => ready.set_sealed(sealed),
+            Some(SlotState::None | SlotState::Null | SlotState::Directory(_)) => Ok(()),
+            None => Err(nothing_on(slot)),
+        }
+    }
+
     fn maintain(
         &mut self,
         slot: Slot,
@@ -980,6 +988,7 @@ fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, Test
             why_not_direct: String::new(),
             no_maintenance: BTreeMap::new(),
             no_space_limit: String::new(),
+            sealing: None,
         },
         free_bytes: u64::MAX,
         free_inodes: u64::MAX,
