@@ -76,6 +76,8 @@ pub struct Profile {
     /// Bytes that the device must read for each operation of a cold repetition. The validity check
     /// rejects a result below it.
     pub cold_bytes_per_operation: u64,
+    /// Whether the timed work changes nothing, so that a read-only file system serves it.
+    pub reads_only: bool,
     /// Whether the job writes all the bytes that it moves.
     pub only_writes: bool,
     /// The share of its bytes that reach a device however well the file system compresses them. It
@@ -149,12 +151,21 @@ impl Profile {
             space: 0,
             inodes: 1,
             cold_bytes_per_operation: 0,
+            reads_only: false,
             only_writes: false,
             device_share: 1.0,
             rate: None,
             fewest: 1,
             program: None,
             maintenance: None,
+        }
+    }
+
+    /// Returns the profile of work that changes nothing.
+    pub(crate) fn reading(self) -> Profile {
+        Profile {
+            reads_only: true,
+            ..self
         }
     }
 

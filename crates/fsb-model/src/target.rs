@@ -40,6 +40,10 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a plan has few targets, and nearly all are file systems"
+)]
 pub enum TargetKind {
     /// A file system that the testbed formats.
     FileSystem(FileSystemSpec),

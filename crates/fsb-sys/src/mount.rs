@@ -2,6 +2,7 @@
 //! read-only and back. The remount is the one way in which every file system completes its deferred
 //! work.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,9 +13,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, UnmountFlags,
-    fsconfig_create, fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
-    fspick, move_mount, unmount,
+    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MountFlags, MoveMountFlags,
+    UnmountFlags, fsconfig_create, fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string,
+    fsmount, fsopen, fspick, move_mount, unmount,
 };
 
 use crate::error::{TestbedError, Tried, attempt, describe};
@@ -45,6 +46,68 @@ pub fn mount(
             errno: Some(errno.raw_os_error()),
         };
         TestbedError::trial(format!("{kind} could not be mounted")).tried(tried)
+    })
+}
+
+/// Mounts `source` at `point` through mount(2), which takes longer options than `fsopen`: its limit
+/// of 255 bytes is for each option, and here one page holds all of them. Messages of the driver are
+/// read from the kernel log.
+pub fn mount_at_once(
+    kind: &str,
+    source: &Path,
+    point: &Path,
+    options: &[String],
+) -> Result<(), TestbedError> {
+    let mut log = KernelLog::open();
+    let flag = |option: &String| MOUNT_FLAGS.iter().find(|(name, _)| name == option);
+    let flags = options
+        .iter()
+        .filter_map(flag)
+        .fold(MountFlags::empty(), |all, (_, flag)| all | *flag);
+    let data: Vec<&str> = options
+        .iter()
+        .filter(|option| flag(option).is_none())
+        .map(String::as_str)
+        .collect();
+    let data = CString::new(data.join(","))
+        .map_err(|_| TestbedError::request(format!("an option of {kind} holds a byte of zero")))?;
+    rustix::mount::mount(source, point, kind, flags, data.as_c_str()).map_err(|errno| {
+        let mut answers = log.new_messages();
+        answers.insert(0, format!("mount: {}", describe(&errno.into())));
+        TestbedError::trial(format!("{kind} could not be mounted")).tried(Tried {
+            text: answers.join(" / "),
+            errno: Some(errno.raw_os_error()),
+        })
+    })
+}
+
+/// Options of mount(8) that mount(2) takes as flags.
+const MOUNT_FLAGS: [(&str, MountFlags); 14] = [
+    ("defaults", MountFlags::empty()),
+    ("rw", MountFlags::empty()),
+    ("atime", MountFlags::empty()),
+    ("diratime", MountFlags::empty()),
+    ("suid", MountFlags::empty()),
+    ("dev", MountFlags::empty()),
+    ("exec", MountFlags::empty()),
+    ("noatime", MountFlags::NOATIME),
+    ("nodiratime", MountFlags::NODIRATIME),
+    ("relatime", MountFlags::RELATIME),
+    ("strictatime", MountFlags::STRICTATIME),
+    ("nosuid", MountFlags::NOSUID),
+    ("nodev", MountFlags::NODEV),
+    ("noexec", MountFlags::NOEXEC),
+];
+
+/// Shows `directory` at `point`, too.
+pub fn bind(directory: &Path, point: &Path) -> Result<(), TestbedError> {
+    rustix::mount::mount_bind(directory, point).map_err(|errno| {
+        TestbedError::trial(format!(
+            "{} could not be shown at {}",
+            directory.display(),
+            point.display()
+        ))
+        .tried(attempt("mount --bind", directory, &errno.into()))
     })
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Progress;
 use crate::control::{ColdMethod, Held};
-use crate::fs::Fake;
+use crate::fs::{Fake, Sealing};
 use crate::medium::{Slice, SpaceBeneath};
 use crate::watch::{DeviceTimeline, Watch};
 
@@ -196,6 +196,10 @@ pub struct Abilities {
     /// The reason why no quota limits the space of a directory. Empty if one can.
     #[serde(default)]
     pub no_space_limit: String,
+    /// How it serves prepared files from a read-only layer. `None` if it serves them as any other
+    /// files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing: Option<Sealing>,
 }
 
 /// The caches that are emptied when a target is made cold.
@@ -280,6 +284,10 @@ pub trait Testbed {
     /// Empties the caches of the target, and others according to `reach`. Its root path stays
     /// valid, but open files do not.
     fn make_cold(&mut self, slot: Slot, reach: ColdReach) -> Result<(), TestbedError>;
+    /// Serves the files that are prepared on the target from its read-only layer, or makes them
+    /// writable again and discards what was written since. Does nothing on a target without such a
+    /// layer, and on one that is in that state. No process uses the target.
+    fn set_sealed(&mut self, slot: Slot, sealed: bool) -> Result<(), TestbedError>;
     /// Performs an operation on the whole file system, which is mounted before and after. Returns
     /// `None` if its driver does not support the operation. Fails if the operation found an error
     /// in it.

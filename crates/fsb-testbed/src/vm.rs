@@ -175,18 +175,15 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
         );
         let of_options = member.modules_of_options(&spec.options);
         modules.extend(
-            member
-                .modules()
-                .iter()
-                .copied()
+            fs::with_beneath(member)
+                .flat_map(|member| member.modules().iter().copied())
                 .chain(of_options)
                 .map(str::to_owned),
         );
         let ciphers = if spec.is_encrypted() { CIPHERS } else { &[] };
         optional.extend(
-            member
-                .helper_modules()
-                .iter()
+            fs::with_beneath(member)
+                .flat_map(|member| member.helper_modules())
                 .chain(ciphers)
                 .map(|name| (*name).to_owned()),
         );

@@ -272,7 +272,7 @@ pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
             operations: layout.directories(),
             cold_bytes_per_operation: profile.cold_bytes_per_operation * layout.files
                 / layout.directories(),
-            ..profile
+            ..profile.reading()
         }
     },
     measure: |spec, profile, context, gate| {
@@ -299,7 +299,7 @@ pub(super) static SCAN: SimpleWorkload = SimpleWorkload {
     },
     content: Content::Full,
     change: Change::Nothing,
-    profile: |spec| spec.profile("scan", "readdir + stat".to_owned()),
+    profile: |spec| spec.profile("scan", "readdir + stat".to_owned()).reading(),
     measure: |spec, profile, context, gate| {
         measure(spec, ListingUnit::Entry, profile, context, gate)
     },

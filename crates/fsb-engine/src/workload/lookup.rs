@@ -276,6 +276,7 @@ impl Job for LookupJob {
             repeats_in_place: !cold,
             reaches_device: cold,
             metadata_only: true,
+            reads_only: true,
             space: inodes * fileset::NOTE + self.directories() * fileset::BLOCK,
             inodes,
             cold_bytes_per_operation: 64,

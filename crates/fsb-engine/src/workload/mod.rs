@@ -60,6 +60,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &name_calls::RENAME,
     &name_calls::MOVE,
     &name_calls::DELETE,
+    &name_calls::COPY_UP,
     &name_calls::MKDIR,
     &name_calls::RMDIR,
     &name_calls::LINK,

@@ -35,7 +35,7 @@ pub(super) static STAT: SimpleWorkload = SimpleWorkload {
     },
     content: Content::Full,
     change: Change::Nothing,
-    profile: |spec| spec.profile("stat", spec.files_label("stat")),
+    profile: |spec| spec.profile("stat", spec.files_label("stat")).reading(),
     measure: |spec, profile, context, gate| {
         fn act(turn: &mut Turn<'_>) -> Result<(), Errno> {
             turn.calls().stat(turn.root(), turn.path())
@@ -58,7 +58,7 @@ pub(super) static STATFS: SimpleWorkload = SimpleWorkload {
         ..STAT.rules
     },
     about: "ask for the sizes and the free space of the file system, by the name of every file",
-    profile: |spec| spec.profile("statfs", spec.files_label("statfs")),
+    profile: |spec| spec.profile("statfs", spec.files_label("statfs")).reading(),
     measure: |spec, profile, context, gate| {
         // statfs takes no directory.
         let paths = WholePaths::new(&context.set(), &Names::new(&spec.layout), &spec.layout);
@@ -195,6 +195,47 @@ pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
             turn.calls().unlink(turn.root(), turn.path())
         }
         let call = NameCall::new("delete", OperationKind::Delete, Changes::Directory, &act);
+        names::measure(spec, call, profile, context, gate)
+    },
+};
+
+/// Writes the first byte of every file for the first time.
+pub(super) static COPY_UP: SimpleWorkload = SimpleWorkload {
+    rules: Rules {
+        name: "copy-up",
+        cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm],
+        ..Rules::NAMES
+    },
+    about: "open every file for writing, write its first byte, close it; an overlay copies each file of a lower layer; \
+            where each is durable, with fsync of the file",
+    example: || {
+        params::from_pairs([
+            ("files", 12.into()),
+            ("files_per_directory", 5.into()),
+            ("durability", "each".into()),
+        ])
+    },
+    content: Content::Full,
+    change: Change::Nothing,
+    profile: |spec| {
+        spec.profile("copy-up", spec.files_label("copy-up"))
+            .consuming()
+    },
+    measure: |spec, profile, context, gate| {
+        fn act(turn: &mut Turn<'_>) -> Result<(), Errno> {
+            let size = turn.set.layout.file_size;
+            let file = turn
+                .session
+                .open(turn.root(), turn.path(), OpenFlags::WRITE, size)?;
+            let written = turn.session.write_at(file, b"u", 0)?;
+            turn.session.close(file)?;
+            if written == 1 {
+                Ok(())
+            } else {
+                Err(Errno::NOSPC)
+            }
+        }
+        let call = NameCall::new("copy-up", OperationKind::Write, Changes::File, &act);
         names::measure(spec, call, profile, context, gate)
     },
 };
@@ -353,7 +394,10 @@ pub(super) static READLINK: SimpleWorkload = SimpleWorkload {
     },
     content: Content::Links,
     change: Change::Nothing,
-    profile: |spec| spec.profile("readlink", spec.files_label("readlink")),
+    profile: |spec| {
+        spec.profile("readlink", spec.files_label("readlink"))
+            .reading()
+    },
     measure: |spec, profile, context, gate| {
         let length = LINK_TARGET.count_bytes();
         let act = |turn: &mut Turn<'_>| {

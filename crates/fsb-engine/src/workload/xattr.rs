@@ -306,7 +306,11 @@ impl Job for XattrJob {
         let space = profile.space
             + profile.files * (self.content.size() as u64).next_multiple_of(fileset::BLOCK);
         if self.begins_with_attribute() {
-            return Profile { space, ..profile };
+            return Profile {
+                space,
+                reads_only: !self.call.sets(),
+                ..profile
+            };
         }
         Profile {
             space,

@@ -359,6 +359,7 @@ impl Case<'_, '_> {
         let mut watch = None;
         if !self.is_sequential() {
             self.perform(Step::Prepare, 0, self.request.units_made());
+            self.each(|case, at| case.seal(at));
             self.each(|case, at| case.make_cold(at));
             self.each(|case, at| case.quiesce(at));
             let until = self.time.until();
@@ -433,6 +434,7 @@ impl Case<'_, '_> {
     /// meanwhile. A fake target has nothing to prepare and nothing to clean up.
     fn perform(&mut self, step: Step, first: u32, units: u32) {
         let started = Instant::now();
+        self.unseal();
         fn lost(place: &Place<'_, '_>) -> bool {
             matches!(place.failed, Some(Failure::Lost(_)))
         }
@@ -486,6 +488,36 @@ impl Case<'_, '_> {
         }
     }
 
+    /// Makes the files of all targets that are not lost writable. What was written since they were
+    /// prepared is discarded.
+    fn unseal(&mut self) {
+        for at in 0..self.places.len() {
+            let place = &mut self.places[at];
+            if place.workers.target.abilities.sealing.is_none()
+                || matches!(place.failed, Some(Failure::Lost(_)))
+            {
+                continue;
+            }
+            // A worker would keep the sealed target busy.
+            place.worker = None;
+            let slot = place.trial.slot;
+            if let Err(error) = self.testbed.set_sealed(slot, false) {
+                self.leave(at, lost(error));
+            }
+        }
+    }
+
+    /// Seals the files that are prepared for the case and its background.
+    fn seal(&mut self, at: usize) -> Result<(), Failure> {
+        let started = Instant::now();
+        let slots = self.request.background_slot.into_iter();
+        for slot in slots.chain([self.places[at].trial.slot]) {
+            self.testbed.set_sealed(slot, true).map_err(lost)?;
+        }
+        self.places[at].tally.spent.set_up += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
     /// Prepares or cleans up the files of the background, if there is one. A fake target has none.
     /// Those on another target remain if the target of the case is lost, and are removed.
     fn perform_background(&mut self, step: Step) {
@@ -507,6 +539,10 @@ impl Case<'_, '_> {
                 continue;
             }
             let started = Instant::now();
+            if let Err(error) = self.testbed.set_sealed(self.background_slot(at), false) {
+                self.leave(at, lost(error).of_background());
+                continue;
+            }
             let made = if step == Step::Prepare {
                 self.make_own_directory(at)
             } else {
@@ -931,6 +967,7 @@ impl Case<'_, '_> {
         }
         self.perform_background(Step::Prepare);
         if self.background.is_some() && repetition == 0 {
+            self.each(|case, at| case.seal(at));
             self.each(|case, at| case.quiesce(at));
             self.each(|case, at| case.run_background_alone(at));
             if same_files {
@@ -940,6 +977,7 @@ impl Case<'_, '_> {
             self.perform_background(Step::Cleanup);
             self.perform_background(Step::Prepare);
         }
+        self.each(|case, at| case.seal(at));
         self.each(|case, at| case.make_cold(at));
         self.each(|case, at| case.quiesce(at));
     }

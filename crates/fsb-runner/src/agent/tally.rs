@@ -465,6 +465,11 @@ pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), 
             abilities.why_not_warm.clone().into(),
         ));
     }
+    if abilities.sealing.is_some_and(|sealing| sealing.read_only) && !profile.reads_only {
+        return Err(Failure::NotApplicable(
+            "the file system is read-only".into(),
+        ));
+    }
     if profile.durability != Durability::None && !abilities.durable {
         return Err(Failure::NotApplicable(
             abilities.why_not_durable.clone().into(),

@@ -530,6 +530,10 @@ impl Testbed for GuestTestbed {
         self.inner.make_cold(slot, reach)
     }
 
+    fn set_sealed(&mut self, slot: Slot, sealed: bool) -> Result<(), TestbedError> {
+        self.inner.set_sealed(slot, sealed)
+    }
+
     fn maintain(
         &mut self,
         slot: Slot,

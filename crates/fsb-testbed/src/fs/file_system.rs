@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, mount as kernel, program};
+use serde::{Deserialize, Serialize};
 
 use super::kernel_compatibility::Version;
 use super::nfs_server::Export;
@@ -141,6 +142,21 @@ pub struct MountRequest<'a> {
     pub size: u64,
     /// User and group that must be able to write, for file systems without owners.
     pub owner: (u32, u32),
+    /// Whether prepared files are served read-only, as [`FileSystem::sealing`] describes.
+    pub sealed: bool,
+}
+
+/// The two states of a file system that serves prepared files from a read-only layer.
+///
+/// While files are prepared and removed, the mount point shows a directory of the file system that
+/// holds them. While a case is measured, the target is sealed: the mount point shows the target
+/// itself, and what a case writes is discarded with the seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sealing {
+    /// The times that the space of prepared files is needed while they are sealed.
+    pub copies: u64,
+    /// Whether nothing can be written while the target is sealed.
+    pub read_only: bool,
 }
 
 /// A mount that holds until it is unmounted.
@@ -208,6 +224,11 @@ pub trait FileSystem: Sync {
     fn beneath(&self) -> Option<&Beneath> {
         None
     }
+    /// Returns how it serves prepared files from a read-only layer. Returns `None` if it serves
+    /// them as any other files.
+    fn sealing(&self) -> Option<Sealing> {
+        None
+    }
     /// Returns the reason why it is measured only in a guest of a virtual machine. Returns `None`
     /// if it is not.
     fn only_in_a_guest(&self) -> Option<&'static str> {
@@ -232,8 +253,8 @@ pub trait FileSystem: Sync {
         let _ = options;
         Vec::new()
     }
-    /// Returns the program that serves it, with its Debian package. Returns `None` if the kernel
-    /// does, or if the program is among [`FileSystem::tools`].
+    /// Returns the program that serves it or builds it, with its Debian package. Returns `None` if
+    /// the kernel alone does, or if the program is among [`FileSystem::tools`].
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         None
     }
@@ -346,6 +367,15 @@ pub trait FileSystem: Sync {
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         kernel::mount(self.name(), request.source, request.point, request.options)?;
         Ok(Mounted::default())
+    }
+    /// Changes between sealed and not, as the request has it. Only file systems with
+    /// [`FileSystem::sealing`] are asked to.
+    fn mount_again(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
+        let _ = request;
+        Err(TestbedError::machine(format!(
+            "{} has no seal",
+            self.name()
+        )))
     }
     /// Returns the command that mounts it by hand, without device and mount point.
     fn mount_command(&self, options: &[String], size: u64) -> Vec<String> {

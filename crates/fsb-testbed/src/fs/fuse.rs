@@ -640,6 +640,7 @@ impl FileSystem for Fuse {
             options: &options,
             size: 0,
             owner: (0, 0),
+            sealed: false,
         };
         self.start_command(&request, Some(Path::new(DIRECTORY)))
     }

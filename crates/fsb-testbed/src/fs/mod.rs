@@ -11,6 +11,7 @@ mod file_system;
 mod foreign;
 mod fuse;
 mod ganesha;
+mod image;
 mod jfs;
 mod kernel_compatibility;
 mod large_disk;
@@ -23,12 +24,14 @@ mod option_table;
 mod options;
 mod other;
 mod over;
+mod overlay;
 mod reiserfs;
 mod risk;
 mod rpc_services;
 mod server_process;
 #[cfg(test)]
 mod skeleton;
+mod stacked;
 mod tmpfs;
 mod xfs;
 
@@ -41,8 +44,8 @@ use std::time::Duration;
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
     Cause, Choice, DeviceSize, ExternalJournal, FileSystem, FirstWrites, Hazard, Home, Idle,
-    Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, SubvolumeCommands, Tools,
-    Tune,
+    Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, Sealing, SubvolumeCommands,
+    Tools, Tune,
 };
 pub(crate) use foreign::check as check_foreign;
 use fsb_model::{FileSystemSpec, Target};
@@ -56,7 +59,8 @@ pub use large_disk::large_disk;
 pub(crate) use nfs_server::Export;
 pub use null::Fake;
 pub(crate) use null::Null;
-pub use options::{COMMON, Recipe, recipe};
+pub use option_table::COMMON;
+pub use options::{Recipe, recipe};
 pub(crate) use options::{check, suggestion};
 pub(crate) use over::unmount as unmount_beneath;
 pub use over::{Beneath, target_beneath};
@@ -88,6 +92,9 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &fuse::FUSE2FS,
     &fuse::COMMAND,
     &nfs::NFS,
+    &overlay::OVERLAY,
+    &image::EROFS,
+    &image::SQUASHFS,
     &tmpfs::Tmpfs,
     &null::NULL,
 ];
@@ -148,7 +155,6 @@ const MOUNTED_ONLY: &[&str] = &[
     "9p",
     "virtiofs",
     "zfs",
-    "overlay",
     "overlayfs",
     "ecryptfs",
     "afs",
@@ -366,13 +372,24 @@ pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
 /// Returns the drivers, as /proc/filesystems names them, without which these targets cannot be
 /// mounted on a machine itself. Optional targets need none.
 pub fn needed_drivers(targets: &[Target]) -> BTreeSet<&'static str> {
-    needed(targets).filter_map(FileSystem::driver).collect()
+    needed(targets)
+        .flat_map(with_beneath)
+        .filter_map(FileSystem::driver)
+        .collect()
 }
 
 /// Returns the programs without which these targets cannot be made on a machine itself. Optional
 /// targets need none.
 pub fn needed_tools(targets: &[Target]) -> impl Iterator<Item = &'static Tools> {
     needed(targets).filter_map(FileSystem::tools)
+}
+
+/// Returns the file system, and the one beneath it.
+pub(crate) fn with_beneath(
+    member: &'static dyn FileSystem,
+) -> impl Iterator<Item = &'static dyn FileSystem> {
+    let beneath = member.beneath().map(|beneath| beneath.member);
+    [member].into_iter().chain(beneath)
 }
 
 fn needed(targets: &[Target]) -> impl Iterator<Item = &'static dyn FileSystem> {

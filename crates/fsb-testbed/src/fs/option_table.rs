@@ -39,6 +39,9 @@ impl OptionTable {
     }
 }
 
+/// The options of every mounted file system, from mount(8).
+pub static COMMON: OptionTable = OptionTable::new(include_str!("common.options"));
+
 impl Deref for OptionTable {
     type Target = [DeclaredOption];
 

@@ -9,12 +9,9 @@ use fsb_sys::error::TestbedError;
 
 use super::file_system::{FileSystem, Home};
 use super::large_disk::{fit, large_disk};
-use super::option_table::OptionTable;
+use super::option_table::COMMON;
 use super::{REGISTRY, of_target};
 use crate::declared::{DeclaredOption, key};
-
-/// The options of every mounted file system, from mount(8).
-pub static COMMON: OptionTable = OptionTable::new(include_str!("common.options"));
 
 /// Checks a target before anything is changed: its mount options against the table of the file
 /// system, then the rest.
@@ -169,6 +166,14 @@ pub fn recipe(
             "{} has no storage: nothing can mount it",
             spec.fs
         )));
+    }
+    if let Some(beneath) = member.beneath() {
+        let what = format!(
+            "{} is mounted over a directory of {}",
+            spec.fs,
+            beneath.member.name()
+        );
+        return Err(TestbedError::request(what).advice("name a file system on a device"));
     }
     if spec.is_encrypted() {
         let what = format!("{}: mount does not encrypt files", spec.fs);

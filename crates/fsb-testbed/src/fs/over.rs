@@ -129,6 +129,12 @@ pub(super) fn point_beneath(point: &Path) -> PathBuf {
     beneath
 }
 
+/// Returns the directory for the files of a target that is mounted at `point`, while the file
+/// system beneath is mounted.
+pub(super) fn directory_beneath(point: &Path) -> PathBuf {
+    point_beneath(point).join(DATA)
+}
+
 /// Unmounts a file system beneath and removes its mount point.
 pub(crate) fn unmount(point: &Path) -> Result<Option<String>, TestbedError> {
     /// The time limit while processes on it still end.

@@ -55,8 +55,8 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
     for (target, spec, member) in file_systems(setup)? {
         check_tools(member)?;
         check_kernel(member)?;
-        // A server reads its own options.
-        if member.driver() == Some(member.name()) {
+        // A server reads its own options. Those of a stacked file system are read by two drivers.
+        if member.driver() == Some(member.name()) && member.beneath().is_none() {
             mount::check_options(member.name(), &spec.mount_options(), &|option| {
                 fs::suggestion(member, option)
             })

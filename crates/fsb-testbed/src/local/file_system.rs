@@ -78,6 +78,8 @@ pub(super) struct ReadyFileSystem {
     /// Free bytes of the empty file system beyond those of the slice.
     beyond_slice: u64,
     mounted: Option<Mounted>,
+    /// Whether prepared files are served read-only.
+    sealed: bool,
     device_directory: Option<PathBuf>,
     cold: Option<ColdMethod>,
     held: Held,
@@ -196,6 +198,7 @@ impl ReadyFileSystem {
                 .map(|range| range.slice().bytes),
             beyond_slice: 0,
             mounted: None,
+            sealed: false,
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
             held: (*held).clone(),
             key,
@@ -204,6 +207,7 @@ impl ReadyFileSystem {
         let provisioned = ready
             .mount(again(&mut medium))
             .and_then(|()| ready.make_root())
+            .and_then(|()| ready.set_sealed(true))
             .and_then(|()| ready.describe(request, formatted, inspection));
         match provisioned {
             Ok(mut provisioned) => {
@@ -252,7 +256,7 @@ impl ReadyFileSystem {
     /// Returns the bytes that can still be filled. On a sparse medium, files belong into the bytes
     /// of the slice.
     pub fn free_bytes(&self) -> Option<u64> {
-        free_space(&self.root)
+        self.free_space()
             .ok()
             .map(|space| space.bytes.saturating_sub(self.beyond_slice))
     }
@@ -269,16 +273,9 @@ impl ReadyFileSystem {
             medium.verify()?;
             medium.lock();
         }
-        let request = MountRequest {
-            source: &self.source,
-            point: &self.point,
-            options: &self.options,
-            size: self.size,
-            owner: self.user,
-        };
         let made = self
             .member
-            .mount(&request)
+            .mount(&self.request())
             .map_err(|error| as_shown(error, &self.source, &self.shown))?;
         let mounted = self.mounted.insert(made);
         if let Some(key) = &self.key {
@@ -303,6 +300,52 @@ impl ReadyFileSystem {
             }
             _ => Ok(()),
         }
+    }
+
+    fn request(&self) -> MountRequest<'_> {
+        MountRequest {
+            source: &self.source,
+            point: &self.point,
+            options: &self.options,
+            size: self.size,
+            owner: self.user,
+            sealed: self.sealed,
+        }
+    }
+
+    /// Changes between sealed and not, if the file system has a seal. After an error, the target is
+    /// not mounted.
+    pub fn set_sealed(&mut self, sealed: bool) -> Result<(), TestbedError> {
+        if self.member.sealing().is_none() || self.sealed == sealed {
+            return Ok(());
+        }
+        self.sealed = sealed;
+        let again = self.member.mount_again(&self.request());
+        self.mounted = Some(again.map_err(|error| as_shown(error, &self.source, &self.shown))?);
+        Ok(())
+    }
+
+    /// Returns the directory whose file system holds what is written to the target.
+    fn holder(&self) -> &Path {
+        let mounted = self.mounted.as_ref();
+        mounted
+            .and_then(|mounted| mounted.beneath.as_deref())
+            .unwrap_or(&self.root)
+    }
+
+    /// Returns the free space of the target. Sealed files need theirs several times.
+    fn free_space(&self) -> Result<Space, TestbedError> {
+        let copies = self.member.sealing().map_or(1, |sealing| sealing.copies);
+        let space = free_space(self.holder())?;
+        Ok(Space {
+            bytes: space.bytes / copies,
+            // The largest number means that there is no limit.
+            inodes: match space.inodes {
+                u64::MAX => u64::MAX,
+                inodes => inodes / copies,
+            },
+            ..space
+        })
     }
 
     /// Creates a directory that the worker's user owns. The root directory of the file system stays
@@ -352,7 +395,7 @@ impl ReadyFileSystem {
         inspection: Inspection,
     ) -> Result<Provisioned, TestbedError> {
         let spec = request.spec;
-        let mut space = free_space(&self.root)?;
+        let mut space = self.free_space()?;
         self.beyond_slice = self
             .slice
             .map_or(0, |slice| space.bytes.saturating_sub(slice));
@@ -444,6 +487,7 @@ impl ReadyFileSystem {
             why_not_durable: why(durable, "keeps its files in memory: they are never durable"),
             no_maintenance: self.no_maintenance(),
             no_space_limit: self.no_space_limit(),
+            sealing: self.member.sealing(),
             ..Abilities::default()
         };
         let mut provisioned = Provisioned {
@@ -980,6 +1024,7 @@ fn format(
             options: &prepared_with,
             size: request.size,
             owner: request.user,
+            sealed: false,
         })
     };
     let Some(tools) = member.tools() else {

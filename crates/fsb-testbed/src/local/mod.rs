@@ -527,6 +527,18 @@ impl Testbed for LocalTestbed {
         occupied.make_cold(&mut self.media, reach)
     }
 
+    fn set_sealed(&mut self, slot: Slot, sealed: bool) -> Result<(), TestbedError> {
+        match self
+            .slots
+            .get_mut(&slot)
+            .map(|occupied| &mut occupied.state)
+        {
+            Some(SlotState::FileSystem(ready)) => ready.set_sealed(sealed),
+            Some(SlotState::None | SlotState::Null | SlotState::Directory(_)) => Ok(()),
+            None => Err(nothing_on(slot)),
+        }
+    }
+
     fn maintain(
         &mut self,
         slot: Slot,

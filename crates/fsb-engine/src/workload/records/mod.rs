@@ -1106,6 +1106,7 @@ impl Job for RecordsJob {
         let between = &self.options.between;
         profile.reaches_device |=
             between.syncs() || between.ends_with_sync() || self.options.open_sync.is_some();
+        profile.reads_only = self.member.action == RecordAction::Read;
         profile.only_writes = matches!(
             self.member.action,
             RecordAction::Write | RecordAction::Append
