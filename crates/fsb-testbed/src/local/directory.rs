@@ -1,6 +1,5 @@
 //! A directory as a target. fsb uses only a sub-directory of its own in it.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use super::mounts::MountRoot;
 use super::quiet;
 use crate::control::{ColdMethod, Held, cold_method};
 use crate::fs;
-use crate::fuse::{self, Findings};
+use crate::fuse::{self, Findings, Probes};
 use crate::host;
 use crate::ledger::{EntryHandle, Ledger};
 use crate::privilege;
@@ -29,8 +28,7 @@ pub(super) struct Surroundings<'a> {
     pub mounts: Option<&'a mut MountRoot>,
     /// The /proc and /sys of the machine.
     pub outside: &'a Roots,
-    /// What the servers of FUSE mounts do, by the device number of the mount.
-    pub probed: &'a mut BTreeMap<(u32, u32), Findings>,
+    pub probed: &'a mut Probes,
 }
 
 /// A sub-directory that fsb made.
@@ -103,7 +101,7 @@ impl ReadyDirectory {
             let findings = fuse.map(|mount| {
                 let own = &ready.root;
                 probed
-                    .entry(mount.device)
+                    .entry(target.to_owned())
                     .or_insert_with(|| fuse::probe_mount(own, mount, &storage, outside))
             });
             ready.describe(

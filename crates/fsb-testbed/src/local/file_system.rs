@@ -229,6 +229,10 @@ impl ReadyFileSystem {
         }
     }
 
+    pub fn point(&self) -> &Path {
+        &self.point
+    }
+
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -20,7 +20,7 @@ use fsb_model::{
 };
 use fsb_sys::cgroup::{self, Hierarchy, PROCESSES};
 use fsb_sys::error::TestbedError;
-use fsb_sys::{Roots, block};
+use fsb_sys::{Roots, block, mountinfo};
 
 use self::check::journals;
 pub use self::check::{behaves_as_large, side_by_side, slice_size};
@@ -34,11 +34,12 @@ use self::mounts::MountRoot;
 use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, ColdMethod, Held, PAGE_CACHE, Scope, TargetDevice};
 use crate::fs::{self, Home, Journal, Null, Version};
-use crate::fuse::Findings;
+use crate::fuse::{self, Probes};
 use crate::ledger::{self, Action, EntryHandle, Ledger, Owner};
 use crate::limit::{self, LimitedProcesses};
 use crate::medium::{self, Divided, OpenMedium, SpaceBeneath};
 use crate::privilege::worker_identity;
+use crate::storage::Storage;
 use crate::testbed::{
     Abilities, Available, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice,
     Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
@@ -65,8 +66,8 @@ pub struct LocalTestbed {
     limited: Option<(Slot, LimitedProcesses)>,
     /// Optional targets that this machine cannot make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
-    /// What the servers of FUSE mounts do, by the device number of the mount.
-    probed: BTreeMap<(u32, u32), Findings>,
+    /// What the FUSE servers of targets do, by target.
+    probed: Probes,
     /// The /proc and /sys outside this PID namespace, to observe other processes.
     outside: Roots,
     /// Keeps [`LocalTestbed::outside`] readable.
@@ -104,7 +105,7 @@ impl LocalTestbed {
             device_controls: DeviceControls::default(),
             limited: None,
             unavailable: BTreeMap::new(),
-            probed: BTreeMap::new(),
+            probed: Probes::new(),
             outside: Roots::default(),
             _host_proc: None,
             in_guest: false,
@@ -347,7 +348,17 @@ impl LocalTestbed {
             }
             self.media.insert(key, journal);
         }
-        let (ready, provisioned) = begun?;
+        let (ready, mut provisioned) = begun?;
+        // What its server does is restricted as in a directory.
+        let mount = mountinfo::at(ready.point()).filter(fuse::is_fuse);
+        if let Some(mount) = mount {
+            let device = ready.device_directory();
+            let storage = Storage::beneath_path(ready.point(), device, &self.outside);
+            let findings = self.probed.entry(name.to_owned()).or_insert_with(|| {
+                fuse::probe_mount(ready.root(), &mount, &storage, &self.outside)
+            });
+            findings.restrict(&storage, &mut provisioned);
+        }
         occupied.state = SlotState::FileSystem(Box::new(ready));
         Ok(provisioned)
     }
