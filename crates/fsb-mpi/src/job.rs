@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fsb_engine::EngineError;
 use fsb_model::run::{BlockOrder, Ranks, RunRecord};
+use fsb_model::storage::Promise;
 use fsb_model::trial::Reason;
 use fsb_model::{Outcome, StopReason, Trial};
 use serde::{Deserialize, Serialize};
@@ -306,7 +307,15 @@ impl<'j> Coordinator<'j> {
     }
 
     /// Keeps a trial, and the reason if that fails.
-    fn keep(&mut self, trial: Trial) {
+    fn keep(&mut self, mut trial: Trial) {
+        if fsb_store::journal::is_durable(&trial.params) {
+            let target = self.record.targets.get(&trial.target);
+            let unproven = target.into_iter().flat_map(|found| &found.unproven);
+            let promises = unproven.map(|unproven| unproven.promise);
+            trial.observed.unproven = promises
+                .filter(|promise| *promise != Promise::Direct)
+                .collect();
+        }
         if let Err(why) = self.journal.trial(&trial) {
             self.failure.get_or_insert(why);
         }
