@@ -500,6 +500,10 @@ pub struct TargetRecord {
     /// The storage beneath its files, from their file system down to what holds the bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub storage: Vec<StorageLayer>,
+    /// The name of the target of this run that is what lies beneath this one: the same file system
+    /// without the FUSE server over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// Facts for the reader: `directory: no remount`.
     pub notes: Vec<String>,
     /// The reason why nothing could be measured on it.
