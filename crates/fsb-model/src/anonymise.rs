@@ -136,6 +136,7 @@ const CLASSES: &[(&str, &str, Class)] = &[
     ("record.targets.*.risks", "loss", Class::Kept),
     ("record.targets.*", "requested_options mount_options", Class::MountOption),
     ("record.targets.*", "driver", Class::Word("names of drivers")),
+    ("record.targets.*", "over", Class::TargetName),
     ("record.targets.*", "medium", Class::MediumName),
     ("record.targets.*.storage", "layer write_cache", Class::Kept),
     ("record.targets.*.storage", "driver holder", Class::Word("names of drivers")),

@@ -138,7 +138,9 @@ metrics! {
     LATENCY_P99 = "latency_p99", Seconds, Lower, Latency, "Time within which 99 of 100 operations finished.";
     LATENCY_P999 = "latency_p999", Seconds, Lower, Latency, "Time within which 999 of 1000 operations finished.";
     LATENCY_MAX = "latency_max", Seconds, Lower, Latency, "Time of the longest operation: the longest stall that a program saw.";
-    CPU_PER_OPERATION = "cpu_per_operation", Seconds, Lower, Cost, "CPU seconds of the worker, user and system, per operation.";
+    CPU_PER_OPERATION = "cpu_per_operation", Seconds, Lower, Cost, "CPU seconds of the worker, and of the FUSE server if the target has one, user and system, per operation.";
+    SERVER_CPU_PER_OPERATION = "server_cpu_per_operation", Seconds, Lower, Cost, "CPU seconds of the processes of the FUSE server, per operation.";
+    SERVER_MEMORY = "server_memory", Bytes, Lower, Cost, "The most bytes of memory that the processes of the FUSE server had at the end of a sample.";
     DEVICE_BYTES_PER_OPERATION = "device_bytes_per_operation", Bytes, Lower, Cost, "Bytes that the device read and wrote, per operation.";
     DEFERRED_BYTES_PER_OPERATION = "deferred_bytes_per_operation", Bytes, Lower, Cost, "Bytes of deferred work: what the device wrote from the end of the sample until the target was idle, per operation.";
     DEFERRED_FLUSHES_PER_OPERATION = "deferred_flushes_per_operation", Count, Lower, Cost, "Cache flushes of deferred work: those from the end of the sample until the target was idle, per operation.";

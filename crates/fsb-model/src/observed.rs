@@ -44,6 +44,13 @@ pub struct Observed {
     /// The remote procedure calls of the NFS client inside the clock; absent for other targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpcs: Option<Rpcs>,
+    /// CPU seconds of the processes of the target's FUSE server inside the clock; absent for other
+    /// targets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_cpu_seconds: Option<f64>,
+    /// The most bytes of memory that these processes had at the end of a sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_memory_bytes: Option<u64>,
     /// The properties of direct I/O on the target, for workloads that request it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<Direct>,

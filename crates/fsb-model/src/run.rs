@@ -503,6 +503,10 @@ pub struct TargetRecord {
     /// The promises of case names that it has not been shown to keep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unproven: Vec<Unproven>,
+    /// The name of the target of this run that is what lies beneath this one: the same file system
+    /// without the FUSE server over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// Facts for the reader: `directory: no remount`.
     pub notes: Vec<String>,
     /// The reason why nothing could be measured on it.

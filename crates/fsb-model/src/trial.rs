@@ -30,6 +30,7 @@ error_codes! {
     COMMAND = "trial/command-failed", code::TRIALS, "A command failed or cannot be executed.", "Read its last output in the reason.";
     SERVICE = "trial/service-failed", code::TRIALS, "A service of a command did not start, ended by itself or did not stop.", "Run it by hand in the target's directory.";
     WORKER = "trial/worker-ended", code::TRIALS, "The process that measures was killed or stopped.", "Look for the out-of-memory killer in the kernel log.";
+    SERVER = "trial/server-ended", code::TRIALS, "The FUSE server of the target ended during a trial.", "Read its last messages in the reason; run its command by hand.";
     BACKGROUND = "trial/background-failed", code::TRIALS, "The background of a case failed.", "Read its cause in the reason; run it alone with --workload.";
     OUT_OF_TIME = "trial/out-of-time", code::TRIALS, "The budget ended before the trial did.", "Use a larger --budget.";
     GUEST = "trial/guest-stopped", code::TRIALS, "The virtual machine ended, or was silent for too long.", "Read the last lines of its console in the reason.";

@@ -303,7 +303,9 @@ pub fn share_of_device(profile: &Profile, primary: &Metric, device: DeviceRates)
 
 fn costs(measured: &Measured) -> Vec<Metric> {
     let operations = measured.work.operations as f64;
-    let cpu = (measured.work.user_seconds + measured.work.system_seconds) / operations;
+    let server = measured.server;
+    let of_server = server.map_or(0.0, |server| server.cpu_seconds);
+    let cpu = (measured.work.user_seconds + measured.work.system_seconds + of_server) / operations;
     let bytes = measured
         .device_bytes
         .map(|bytes| metric::DEVICE_BYTES_PER_OPERATION.metric(bytes as f64 / operations));
@@ -333,6 +335,9 @@ fn costs(measured: &Measured) -> Vec<Metric> {
         .map(|space| metric::SPACE.metric(space as f64));
     [
         Some(metric::CPU_PER_OPERATION.metric(cpu)),
+        server
+            .map(|server| metric::SERVER_CPU_PER_OPERATION.metric(server.cpu_seconds / operations)),
+        server.map(|server| metric::SERVER_MEMORY.metric(server.memory_bytes as f64)),
         bytes,
         flushes,
         rpcs,
@@ -350,6 +355,7 @@ fn costs(measured: &Measured) -> Vec<Metric> {
 mod tests {
     use super::*;
     use fsb_model::observed::{Deferred, Rpcs};
+    use fsb_testbed::ServerUse;
 
     #[test]
     fn calls_and_bytes_on_the_wire_are_costs_of_an_operation() {
@@ -385,6 +391,36 @@ mod tests {
             costs(&Measured::default())
                 .iter()
                 .all(|metric| !metric.name.starts_with("rpcs"))
+        );
+    }
+
+    #[test]
+    fn the_time_of_a_server_is_part_of_the_cpu_time_and_a_cost_of_its_own() {
+        let measured = Measured {
+            work: Measurement {
+                operations: 10,
+                user_seconds: 1.0,
+                system_seconds: 2.0,
+                ..Measurement::default()
+            },
+            server: Some(ServerUse {
+                cpu_seconds: 7.0,
+                memory_bytes: 4096,
+            }),
+            ..Measured::default()
+        };
+        let found: Vec<(String, f64)> = costs(&measured)
+            .into_iter()
+            .map(|metric| (metric.name, metric.value))
+            .collect();
+        let expected = [
+            ("cpu_per_operation", 1.0),
+            ("server_cpu_per_operation", 0.7),
+            ("server_memory", 4096.0),
+        ];
+        assert_eq!(
+            found,
+            expected.map(|(name, value)| (name.to_owned(), value))
         );
     }
 

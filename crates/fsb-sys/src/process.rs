@@ -103,6 +103,19 @@ pub fn cpu_seconds_of_children() -> [f64; 2] {
     [usage.ru_utime, usage.ru_stime].map(|time| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6)
 }
 
+/// Returns the CPU seconds of all threads of a process, also of those that have ended, in user mode
+/// and in the kernel. Returns `None` if the process has ended.
+pub fn cpu_seconds(id: u32) -> Option<f64> {
+    let (mut clock, mut time) = (0, MaybeUninit::<libc::timespec>::zeroed());
+    // SAFETY: both pointers are valid, and zeros are a valid timespec.
+    let time = unsafe {
+        let found = libc::clock_getcpuclockid(libc::pid_t::try_from(id).ok()?, &raw mut clock);
+        let is_read = found == 0 && libc::clock_gettime(clock, time.as_mut_ptr()) == 0;
+        is_read.then(|| time.assume_init())?
+    };
+    Some(time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9)
+}
+
 /// Returns the fields after the name, which is in parentheses and may itself hold blanks and
 /// parentheses.
 fn after_name(stat: &str) -> Option<&str> {

@@ -36,7 +36,7 @@ pub use medium::{SpaceBeneath, slice_bytes};
 pub use privilege::worker_identity;
 pub use testbed::{
     Abilities, Available, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice,
-    Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
+    Provisioned, Quiet, RepeatableMaintenance, ServerUse, Setup, Slot, Testbed, available_targets,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 

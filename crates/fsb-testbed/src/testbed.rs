@@ -226,6 +226,9 @@ pub struct Counters {
     /// Bytes that the sparse image under the device occupies; 0 if it has none.
     #[serde(default)]
     pub occupied_bytes: u64,
+    /// The use of the target's FUSE server. `None` for a target without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerUse>,
 }
 
 /// The use of the processes of a FUSE server since they started.
@@ -331,6 +334,11 @@ pub trait Testbed {
     /// Returns the remote procedure calls of the target's NFS client since it was mounted. Returns
     /// `None` for a target that is not mounted over NFS.
     fn rpcs(&self, _slot: Slot) -> Option<Rpcs> {
+        None
+    }
+    /// Returns how the target's FUSE server failed: its end and its last messages. Returns `None` if
+    /// it runs, and for a target without one.
+    fn server_failure(&mut self, _slot: Slot) -> Option<String> {
         None
     }
     /// Returns the space of the file system that holds the sparse image of the target, which files

@@ -524,6 +524,8 @@ fn cost(cell: &MeasuredCell, name: &str) -> TableCell {
 fn spoken(name: &str) -> String {
     match name {
         "cpu_per_operation" => "CPU time per operation".to_owned(),
+        "server_cpu_per_operation" => "CPU time of the FUSE server per operation".to_owned(),
+        "server_memory" => "memory of the FUSE server".to_owned(),
         "device_bytes_per_operation" => "device bytes per operation".to_owned(),
         "deferred_bytes_per_operation" => "device bytes of deferred work per operation".to_owned(),
         "deferred_flushes_per_operation" => {

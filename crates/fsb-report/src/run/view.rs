@@ -13,8 +13,8 @@ use crate::show::{capital, counted};
 use crate::summary::causes::Explanation;
 use crate::summary::traced::TracedExplanation;
 use crate::summary::{
-    MeasuredCell, Summary, TrustLevel, Workload, costs, group_size, headline, neighbours, samples,
-    scaling,
+    MeasuredCell, Summary, TrustLevel, Workload, costs, group_size, headline, neighbours, over,
+    samples, scaling,
 };
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
@@ -257,6 +257,7 @@ fn notes(summary: &Summary, explained: &[String]) -> Vec<String> {
     let mut notes = neighbours::lines(summary);
     notes.extend(headline::resolution_lines(summary));
     notes.extend(samples::total_time_line(summary));
+    notes.extend(over::lines(summary));
     notes.extend(costs::deferred_line(summary));
     notes.extend(samples::sustained_lines(summary));
     notes.extend(samples::warm_up_line(summary));

@@ -9,7 +9,7 @@ use super::model::{Numbers, Summary, TargetSummary, Workload};
 use super::trial_value::CompactTrial;
 use super::{
     advice, cases, causes, earlier, environment, facts, headline, match_published, matrix, method,
-    neighbours, risks, scaling, traced, trust, warnings,
+    neighbours, over, risks, scaling, traced, trust, warnings,
 };
 
 impl Summary {
@@ -150,6 +150,7 @@ fn targets(record: &RunRecord) -> Vec<TargetSummary> {
             .targets
             .get(&target.name)
             .and_then(|found| found.failed.clone()),
+        over: over::of_target(record, &target.name),
         unjudged: record.unjudged_target(target),
         unavailable: record
             .targets

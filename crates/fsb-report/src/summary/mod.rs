@@ -22,6 +22,7 @@ mod matrix;
 mod method;
 mod model;
 pub(crate) mod neighbours;
+pub(crate) mod over;
 pub(crate) mod published;
 pub(crate) mod risks;
 pub(crate) mod roles;

@@ -206,6 +206,10 @@ pub struct TargetSummary {
     /// Whether its times are simulated, so that they say nothing of a file system.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
+    /// The place among the targets of the one beneath it: the same file system without the FUSE
+    /// server over it. Absent if the run does not have that target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over: Option<usize>,
     /// The reason why nothing could be measured on it.
     pub failed: Option<String>,
     /// The reason why it has numbers but is not ranked beside others.

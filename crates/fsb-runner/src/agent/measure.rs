@@ -22,7 +22,7 @@ use fsb_engine::{
 };
 use fsb_model::observed::BackgroundWork;
 use fsb_model::timeline::Sustained;
-use fsb_model::trial::{NO_SPACE, Reason};
+use fsb_model::trial::{NO_SPACE, Reason, SERVER};
 use fsb_model::units::show_size;
 use fsb_model::{Interference, Maintenance, OwnDirectory, WorkloadSpec};
 use fsb_testbed::control::memory_limit::MemoryHold;
@@ -1362,7 +1362,22 @@ impl Case<'_, '_> {
         *attempt > 0 && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.interference
     }
 
+    /// Replaces the failures on targets whose FUSE server ended by their cause. The target is lost
+    /// then, so the next case gets a new server.
+    fn name_servers_that_ended(&mut self) {
+        for place in &mut self.places {
+            let Some(Failure::Failed(why) | Failure::Lost(why)) = &place.failed else {
+                continue;
+            };
+            if let Some(how) = self.testbed.server_failure(place.trial.slot) {
+                let text = format!("{how}; then: {}", why.text);
+                place.failed = Some(Failure::Lost(Reason::new(&SERVER, text)));
+            }
+        }
+    }
+
     fn replies(mut self, watched: Option<watch::Seen>) -> Vec<(Slot, TrialReply)> {
+        self.name_servers_that_ended();
         let pretends: Vec<bool> = (0..self.places.len()).map(|at| self.pretends(at)).collect();
         let (profile, tracer) = (self.profile, self.tracer.take());
         let reply = |(mut place, pretends): (Place<'_, '_>, bool)| {

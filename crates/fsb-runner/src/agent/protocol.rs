@@ -12,7 +12,7 @@ use fsb_model::observed::{Deferred, Observed, Rpcs, Spent};
 use fsb_model::timeline::{Sustained, Timeline};
 use fsb_model::trial::{Reason, Samples};
 use fsb_model::{Amount, Interference, Outcome, Target, WorkloadSpec};
-use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
+use fsb_testbed::{Opened, Progress, Provisioned, ServerUse, Setup, TestbedError};
 use serde::{Deserialize, Serialize};
 
 use crate::planner;
@@ -262,6 +262,9 @@ pub struct Measured {
     /// The remote procedure calls of the NFS client; absent for other targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpcs: Option<Rpcs>,
+    /// CPU seconds and memory of the FUSE server; absent for other targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerUse>,
     /// Bytes that the workload's files took of the file system; absent if the file system is not
     /// the target's own, or if they took none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

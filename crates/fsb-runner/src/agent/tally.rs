@@ -162,6 +162,12 @@ impl Tally {
         *self.measured.device_written.get_or_insert(0) += write;
         self.hole_bytes += after.occupied_bytes.saturating_sub(before.occupied_bytes);
         self.cpu_seconds += after.cpu_seconds - before.cpu_seconds;
+        if let (Some(before), Some(after)) = (before.server, after.server) {
+            let server = self.measured.server.get_or_insert_default();
+            // A process of the server that ended takes its time with it.
+            server.cpu_seconds += (after.cpu_seconds - before.cpu_seconds).max(0.0);
+            server.memory_bytes = server.memory_bytes.max(after.memory_bytes);
+        }
     }
 
     /// Adds the remote procedure calls of a sample.
@@ -206,6 +212,8 @@ impl Tally {
             device_flushes: self.measured.device_flushes,
             hole_bytes: Some(self.hole_bytes).filter(|bytes| *bytes > 0),
             rpcs: self.measured.rpcs.clone(),
+            server_cpu_seconds: self.measured.server.map(|server| server.cpu_seconds),
+            server_memory_bytes: self.measured.server.map(|server| server.memory_bytes),
             machine_cpu_seconds: self.measured.device_bytes.map(|_| self.cpu_seconds),
             user_seconds: Some(self.measured.work.user_seconds),
             system_seconds: Some(self.measured.work.system_seconds),

@@ -583,6 +583,10 @@ impl Testbed for GuestTestbed {
         self.inner.rpcs(slot)
     }
 
+    fn server_failure(&mut self, slot: Slot) -> Option<String> {
+        self.inner.server_failure(slot)
+    }
+
     fn free_bytes(&self, slot: Slot) -> Option<u64> {
         self.inner.free_bytes(slot)
     }

@@ -6,8 +6,7 @@ use fsb_sys::mountinfo::Mount;
 use fsb_sys::program;
 
 use super::file_system::{Cause, Choice, FileSystem, Hazard, UNFLUSHED};
-use super::find;
-use super::of_mount;
+use super::{of_mount, of_target};
 
 fn risks(
     member: &dyn FileSystem,
@@ -30,10 +29,16 @@ fn risks(
 
 /// Returns the risks of a requested target.
 pub fn requested_risks(spec: &FileSystemSpec) -> Vec<Risk> {
-    find(&spec.fs).map_or_else(
+    of_target(spec).map_or_else(
         |_| Vec::new(),
-        |member| risks(member, &spec.options, &arguments(spec), None),
+        |member| risks(member, &options(member, spec), &arguments(spec), None),
     )
+}
+
+/// Returns the mount options of a target and those of the file system beneath it.
+fn options(member: &dyn FileSystem, spec: &FileSystemSpec) -> Vec<String> {
+    let beneath = member.beneath().map_or(&[][..], |beneath| beneath.options);
+    [&spec.options, beneath].concat()
 }
 
 /// Returns the arguments of mkfs and of the later changes of features.
@@ -85,7 +90,7 @@ pub(crate) fn risks_found(
     shown: &[String],
     features: &[String],
 ) -> Vec<Risk> {
-    let options: Vec<String> = spec.options.iter().chain(shown).cloned().collect();
+    let options = [&options(member, spec), shown].concat();
     risks(member, &options, &arguments(spec), Some(features))
 }
 

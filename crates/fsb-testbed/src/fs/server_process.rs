@@ -98,9 +98,18 @@ impl ServerProcess {
         }
     }
 
-    /// Returns the status with which the program ended, if it did.
-    pub(crate) fn status(&self) -> Option<ExitStatus> {
-        self.status
+    /// Returns how the server ended and the end of its standard error, if it does not run although
+    /// its file system is mounted.
+    pub(crate) fn failure(&mut self) -> Option<String> {
+        if self.is_running() {
+            return None;
+        }
+        let status = self.status.map(|status| status.to_string());
+        let status = status.unwrap_or_else(|| "its processes ended".to_owned());
+        Some(match self.complaint() {
+            complaint if complaint.is_empty() => format!("{status}, without a message"),
+            complaint => format!("{status}: {complaint}"),
+        })
     }
 
     /// Returns the last lines of its standard error.
@@ -136,17 +145,12 @@ impl ServerProcess {
 
     /// Returns the CPU time and the memory of its processes so far.
     pub(crate) fn usage(&self) -> ServerUse {
-        let (tick, page) = (
-            rustix::param::clock_ticks_per_second() as f64,
-            rustix::param::page_size() as u64,
-        );
+        let page = rustix::param::page_size() as u64;
         let mut usage = ServerUse::default();
         for id in self.processes() {
             let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-            let field = |number| process::stat_field(&stat, number).unwrap_or(0);
-            // proc_pid_stat(5): own time, and that of children that ended and were waited for.
-            usage.cpu_seconds += (14..=17).map(field).sum::<u64>() as f64 / tick;
-            usage.memory_bytes += field(24) * page;
+            usage.cpu_seconds += process::cpu_seconds(id).unwrap_or(0.0);
+            usage.memory_bytes += process::stat_field(&stat, 24).unwrap_or(0) * page;
         }
         usage
     }

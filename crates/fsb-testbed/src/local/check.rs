@@ -56,7 +56,10 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
         check_tools(member)?;
         check_kernel(member)?;
         // A server reads its own options. Those of a stacked file system are read by two drivers.
-        if member.driver() == Some(member.name()) && member.beneath().is_none() {
+        if member.driver() == Some(member.name())
+            && member.server_program().is_none()
+            && member.beneath().is_none()
+        {
             mount::check_options(member.name(), &spec.mount_options(), &|option| {
                 fs::suggestion(member, option)
             })

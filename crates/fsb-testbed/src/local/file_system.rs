@@ -26,7 +26,9 @@ use crate::fs::{
 use crate::ledger::Ledger;
 use crate::medium::{OpenMedium, probe};
 use crate::storage::{self, Storage, is_memory_medium};
-use crate::testbed::{Abilities, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance};
+use crate::testbed::{
+    Abilities, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance, ServerUse,
+};
 
 /// The time limit for an unmount while processes on it still end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -265,6 +267,20 @@ impl ReadyFileSystem {
             .map(|space| space.bytes.saturating_sub(self.beyond_slice))
     }
 
+    /// Returns the use of its FUSE server.
+    pub fn server_use(&self) -> Option<ServerUse> {
+        let server = self.mounted.as_ref()?.server.as_ref()?;
+        Some(server.usage())
+    }
+
+    /// Returns how its FUSE server failed.
+    pub fn server_failure(&mut self) -> Option<String> {
+        let failure = self.mounted.as_mut()?.server.as_mut()?.failure()?;
+        let name = self.member.served_by(&self.source);
+        let name = name.as_deref().unwrap_or(self.member.name());
+        Some(format!("the server {name} ended: {failure}"))
+    }
+
     /// Returns the text of its medium.
     pub fn medium(&self) -> Option<&str> {
         self.medium.as_deref()
@@ -463,6 +479,7 @@ impl ReadyFileSystem {
             device: None,
             storage: Vec::new(),
             unproven: Vec::new(),
+            over: None,
             notes,
             failed: None,
             unavailable: None,

@@ -42,7 +42,7 @@ use crate::privilege::worker_identity;
 use crate::storage::Storage;
 use crate::testbed::{
     Abilities, Available, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice,
-    Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
+    Provisioned, Quiet, RepeatableMaintenance, ServerUse, Setup, Slot, Testbed, available_targets,
 };
 use crate::watch::{self, DeviceTimeline, Watch};
 use crate::{Progress, host};
@@ -83,6 +83,8 @@ struct LocalSession {
     page_cache: String,
     controls: BTreeMap<String, String>,
     oldest: Option<Version>,
+    /// All targets of the run.
+    targets: Vec<Target>,
     /// See [`Setup::large_disk`].
     large_disk: BTreeMap<String, Geometry>,
     /// See [`Setup::like_disk`].
@@ -294,13 +296,14 @@ impl LocalTestbed {
     fn provision_file_system(
         &mut self,
         occupied: &mut OccupiedSlot,
-        spec: &fsb_model::FileSystemSpec,
+        spec: &FileSystemSpec,
         name: &str,
     ) -> Result<Provisioned, TestbedError> {
         let session = self.session()?;
         let (size, user, page_cache) = (session.size, session.user, session.page_cache.clone());
         let (oldest, large) = (session.oldest, session.large_disk.get(name).cloned());
         let (like_disk, seed) = (session.like_disk, session.seed);
+        let over = name_beneath(&session.targets, spec, name);
         let closed = || TestbedError::machine("the testbed is not open");
         let point = self.mounts.as_mut().ok_or_else(closed)?.point()?;
         let member = fs::of_target(spec)?;
@@ -359,6 +362,7 @@ impl LocalTestbed {
             });
             findings.restrict(&storage, &mut provisioned);
         }
+        provisioned.record.over = over;
         occupied.state = SlotState::FileSystem(Box::new(ready));
         Ok(provisioned)
     }
@@ -380,6 +384,18 @@ impl LocalTestbed {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the name of the target that is beneath the target `name`, with the same controls.
+fn name_beneath(targets: &[Target], spec: &FileSystemSpec, name: &str) -> Option<String> {
+    let beneath = fs::target_beneath(spec)?;
+    let own = targets.iter().find(|target| target.name == name)?;
+    let found = targets.iter().find(|target| {
+        target.file_system() == Some(&beneath)
+            && target.controls == own.controls
+            && target.kernel == own.kernel
+    })?;
+    Some(found.name.clone())
 }
 
 fn nothing_on(slot: Slot) -> TestbedError {
@@ -432,6 +448,7 @@ impl Testbed for LocalTestbed {
             page_cache,
             controls,
             oldest,
+            targets: setup.targets.clone(),
             large_disk: setup.large_disk.clone(),
             like_disk: setup.like_disk,
             seed: setup.seed,
@@ -610,6 +627,7 @@ impl Testbed for LocalTestbed {
             },
             cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
             occupied_bytes: self.slots.get(&slot)?.occupied(&self.media).unwrap_or(0),
+            server: self.slots.get(&slot)?.server_use(),
         })
     }
 
@@ -620,6 +638,10 @@ impl Testbed for LocalTestbed {
 
     fn rpcs(&self, slot: Slot) -> Option<Rpcs> {
         self.slots.get(&slot)?.rpcs()
+    }
+
+    fn server_failure(&mut self, slot: Slot) -> Option<String> {
+        self.slots.get_mut(&slot)?.server_failure()
     }
 
     fn space_beneath(&self, slot: Slot) -> Option<SpaceBeneath> {
@@ -836,6 +858,22 @@ impl OccupiedSlot {
     pub fn rpcs(&self) -> Option<Rpcs> {
         match &self.state {
             SlotState::FileSystem(ready) => ready.rpcs(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
+        }
+    }
+
+    /// Returns the use of its FUSE server.
+    pub fn server_use(&self) -> Option<ServerUse> {
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.server_use(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
+        }
+    }
+
+    /// Returns how its FUSE server failed.
+    pub fn server_failure(&mut self) -> Option<String> {
+        match &mut self.state {
+            SlotState::FileSystem(ready) => ready.server_failure(),
             SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
         }
     }
