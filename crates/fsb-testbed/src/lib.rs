@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod control;
 pub mod declared;
 pub mod doctor;

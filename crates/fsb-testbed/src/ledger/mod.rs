@@ -24,8 +24,8 @@ use fsb_sys::{Roots, cgroup, md};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use serde::{Deserialize, Serialize};
 
-pub use action::Action;
-pub(crate) use action::{DIRECTORY_PREFIX, GRAIN};
+pub use action::{Action, MountOfDirectory};
+pub(crate) use action::{DIRECTORY_PREFIX, GRAIN, shown_by_file_system};
 pub use fsb_sys::blkpg::Partition;
 
 /// An open ledger, which writes entries for one owner.
@@ -130,6 +130,7 @@ impl Ledger {
         let handle = self.record(Action::RemoveDirectory {
             path: path.clone(),
             uid: Some(uid),
+            mount: MountOfDirectory::holding(within),
         })?;
         Ok((path, handle))
     }
@@ -203,7 +204,11 @@ impl Ledger {
 
     /// Undoes an entry and removes it. If undoing fails, the entry stays for a later replay.
     pub fn undo(&self, handle: EntryHandle) -> Result<String, TestbedError> {
-        let said = handle.action.undo(&self.roots).map_err(|error| {
+        let undone = match handle.action.out_of_reach() {
+            Some(why) => Err(why.into()),
+            None => handle.action.undo(&self.roots),
+        };
+        let said = undone.map_err(|error: Refusal| {
             TestbedError::machine("a change could not be undone")
                 .tried(Tried {
                     text: format!("{}: {error}", handle.action),
@@ -441,6 +446,8 @@ pub enum Fate {
     Live,
     /// The entry was removed, because it is of an earlier boot, and the reboot undid the change.
     Discarded,
+    /// The change is on a file system that is not mounted now, for this reason. The entry stays.
+    OutOfReach(String),
     /// The change could not be undone, for this reason. The entry stays.
     Failed(String),
     /// fsb did not write the entry, or cannot read it, for this reason. The entry stays.
@@ -464,7 +471,7 @@ impl Replayed {
         self.fate != Fate::Live
     }
 
-    /// Returns whether the change may still be in place.
+    /// Returns whether the change may still be in place and affect a run.
     pub fn is_open(&self) -> bool {
         matches!(self.fate, Fate::Failed(_) | Fate::Refused(_))
     }
@@ -476,6 +483,12 @@ impl std::fmt::Display for Replayed {
             Fate::Undone(said) => write!(f, "undone after a killed run: {said}"),
             Fate::Live => write!(f, "in use by a running fsb: {}", self.what),
             Fate::Discarded => write!(f, "discarded, of an earlier boot: {}", self.what),
+            Fate::OutOfReach(why) => write!(
+                f,
+                "kept: {}: {why}; or remove the entry {} to forget it",
+                self.what,
+                self.file.display()
+            ),
             Fate::Failed(why) => write!(
                 f,
                 "could not be undone: {}: {why} (entry {})",
@@ -672,6 +685,8 @@ fn replay_entry(
         Fate::Live
     } else if !same_boot && !entry.action.survives_boot() {
         Fate::Discarded
+    } else if let Some(why) = entry.action.out_of_reach() {
+        Fate::OutOfReach(why)
     } else {
         let named = |said: String| {
             entry
@@ -922,6 +937,7 @@ mod tests {
         let name = |fate: &Fate| match fate {
             Fate::Undone(_) => "undone",
             Fate::Live => "live",
+            Fate::OutOfReach(_) => "out of reach",
             Fate::Discarded => "discarded",
             Fate::Failed(_) => "failed",
             Fate::Refused(_) => "refused",
@@ -986,6 +1002,7 @@ mod tests {
             dead.record(Action::RemoveDirectory {
                 path: path.to_owned(),
                 uid: None,
+                mount: None,
             })
         };
         let _ = remove(&own).unwrap();
@@ -998,6 +1015,42 @@ mod tests {
             remove(&innocent).is_err(),
             "it could not be undone, so it must not be begun"
         );
+    }
+
+    #[test]
+    fn a_directory_whose_mount_is_away_stays_recorded() {
+        let tree = tempfile::tempdir().unwrap();
+        let dead = ledger(tree.path(), dead_owner());
+        let holding = MountOfDirectory::holding(Path::new("/proc/self")).unwrap();
+        let away = MountOfDirectory {
+            source: "/dev/elsewhere".into(),
+            ..holding.clone()
+        };
+        let path = tree.path().join(".fsb-0123");
+        let remove = |mount: &MountOfDirectory| {
+            dead.record(Action::RemoveDirectory {
+                path: path.clone(),
+                uid: None,
+                mount: Some(mount.clone()),
+            })
+            .unwrap()
+        };
+        let kept = remove(&away);
+        let replayed = replay(tree.path(), BOOT);
+        assert_eq!(fates(&replayed), ["out of reach"]);
+        let text = replayed[0].to_string();
+        assert!(
+            text.contains("/dev/elsewhere") && text.contains("fsb clean"),
+            "{text}"
+        );
+        assert!(
+            dead.undo(kept).is_err(),
+            "the owner does not forget it, either"
+        );
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(fates(&replay(tree.path(), BOOT)), ["undone"]);
+        let _ = remove(&holding);
+        assert_eq!(fates(&replay(tree.path(), BOOT)), ["undone"], "it is gone");
     }
 
     #[test]
@@ -1056,7 +1109,11 @@ mod tests {
             path: path.to_owned(),
             value: "then".to_owned(),
         };
-        let remove = |path: PathBuf| Action::RemoveDirectory { path, uid: None };
+        let remove = |path: PathBuf| Action::RemoveDirectory {
+            path,
+            uid: None,
+            mount: None,
+        };
         let cgroup = |path: PathBuf| Action::RemoveCgroup { path };
         let below = |path: &str| tree.path().join(path);
         let cases = [
@@ -1256,6 +1313,7 @@ mod tests {
             dead.record(Action::RemoveDirectory {
                 path: own.clone(),
                 uid,
+                mount: None,
             })
             .unwrap()
         };
