@@ -5,9 +5,10 @@ use std::path::Path;
 pub const PROC: u64 = 0x9FA0;
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58F6;
+const FUSE: u64 = 0x6573_5546;
 /// File systems whose numbers come from a server: a program on this machine or another machine.
 const SERVED: [u64; 7] = [
-    0x6573_5546, // FUSE, and virtiofs
+    FUSE,        // also virtiofs
     0x6969,      // NFS
     0xFF53_4D42, // CIFS
     0xFE53_4D42, // SMB2
@@ -40,6 +41,11 @@ pub fn of_file(file: impl std::os::fd::AsFd) -> Option<u64> {
 /// Returns whether the file system keeps its files in memory.
 pub fn is_memory(path: &Path) -> bool {
     matches!(of_path(path), Some(TMPFS | RAMFS))
+}
+
+/// Returns whether a FUSE server, or a host through virtiofs, answers the calls on files at `path`.
+pub fn is_fuse(path: &Path) -> bool {
+    of_path(path) == Some(FUSE)
 }
 
 /// Returns whether a server reports what the file system of this magic number says of itself.

@@ -22,7 +22,7 @@ pub struct FreeSpace {
     /// Bytes of a block.
     pub block_size: u64,
     /// Whether a server reports inodes and none of them free, which is not taken for a limit.
-    has_invented_inodes: bool,
+    pub has_invented_inodes: bool,
 }
 
 impl FreeSpace {

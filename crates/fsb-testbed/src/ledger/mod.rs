@@ -21,7 +21,9 @@ use fsb_model::errno;
 use fsb_sys::error::{Refusal, TestbedError, Tried, attempt};
 use fsb_sys::process::{stat_field, state};
 use fsb_sys::{Roots, cgroup, md};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, StatVfsMountFlags,
+};
 use serde::{Deserialize, Serialize};
 
 pub use action::{Action, MountOfDirectory};
@@ -55,11 +57,28 @@ impl EntryHandle {
     }
 }
 
-/// Returns `/var/lib/fsb/undo` for root, else a directory below the user's state directory. Never
-/// returns a directory that other users can write to, because they could plant entries there.
+/// Root's ledger.
+const OF_MACHINE: &str = "/var/lib/fsb/undo";
+/// Root's ledger where [`OF_MACHINE`] is on a read-only file system. It does not survive a reboot:
+/// then directories of a killed run stay.
+const OF_BOOT: &str = "/run/fsb/undo";
+
+/// Returns `/var/lib/fsb/undo` for root, or `/run/fsb/undo` where that is read-only, else a
+/// directory below the user's state directory. Never returns a directory that other users can write
+/// to, because they could plant entries there.
+///
+/// # Errors
+/// Fails for a user without a home directory.
 pub fn default_directory() -> Result<PathBuf, TestbedError> {
     if rustix::process::geteuid().is_root() {
-        return Ok(PathBuf::from("/var/lib/fsb/undo"));
+        let (lasting, of_boot) = (Path::new(OF_MACHINE), Path::new(OF_BOOT));
+        // Entries there must be undone also after the file system became writable.
+        let has_entries = std::fs::read_dir(of_boot).is_ok_and(|mut found| found.next().is_some());
+        let place = match has_entries || is_read_only(lasting) {
+            true => of_boot,
+            false => lasting,
+        };
+        return Ok(place.to_owned());
     }
     state_directory()
         .map(|directory| directory.join("fsb/undo"))
@@ -69,6 +88,31 @@ pub fn default_directory() -> Result<PathBuf, TestbedError> {
                 .tried("neither XDG_STATE_HOME nor HOME names an absolute path")
                 .advice("name a directory for it: export HOME=$(mktemp -d)")
         })
+}
+
+/// Returns whether a directory, or the first one above it that exists, is on a read-only file
+/// system.
+fn is_read_only(directory: &Path) -> bool {
+    directory
+        .ancestors()
+        .find_map(|above| rustix::fs::statvfs(above).ok())
+        .is_some_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// Returns advice for a ledger that cannot be written.
+fn advice_on_writing(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "nothing was changed: make it writable, such as with 'mount -t tmpfs tmpfs /run'"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "nothing was changed: free some space there"
+        }
+        _ => {
+            "nothing was changed: make the directory writable for the user that runs fsb alone, or \
+             set XDG_STATE_HOME to such a directory"
+        }
+    }
 }
 
 /// Returns `$XDG_STATE_HOME`, or the default of the specification. Returns `None` if the
@@ -86,10 +130,9 @@ impl Ledger {
     /// Opens a ledger in `directory`, which is created if missing, for entries of `owner`.
     pub fn open(directory: &Path, owner: Owner, rules: Rules) -> Result<Ledger, TestbedError> {
         let store = Store::make(directory).map_err(|error| {
-            TestbedError::machine("the undo ledger cannot be kept").tried(attempt("open", directory, &error)).advice(
-                "nothing was changed: make the directory writable for the user that runs fsb alone, or set \
-                 XDG_STATE_HOME to such a directory",
-            )
+            TestbedError::machine("the undo ledger cannot be kept")
+                .tried(attempt("open", directory, &error))
+                .advice(advice_on_writing(&error))
         })?;
         let boot_id = crate::host::boot_id();
         Ok(Ledger {
@@ -182,7 +225,7 @@ impl Ledger {
             .map_err(|error| {
                 TestbedError::machine("the undo ledger cannot be kept")
                     .tried(attempt("write", &file, &error))
-                    .advice("nothing was changed: free some space there")
+                    .advice(advice_on_writing(&error))
             })?;
         Ok(EntryHandle {
             file,

@@ -537,6 +537,9 @@ fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
     Ok(())
 }
 
+/// The second remedy for slices that are too small, which races do not have.
+pub const ONE_AT_A_TIME: &str = ", or measure one target at a time (fsb run --one-at-a-time)";
+
 /// Returns the remedy for a slice of a medium of `size` bytes that is too small for a file system
 /// that needs `least` bytes.
 fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (String, String) {
@@ -551,11 +554,7 @@ fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (Stri
             show_size(has)
         ),
     };
-    let alone = if setup.slices > 1 {
-        ", or measure one target at a time (fsb run --one-at-a-time)"
-    } else {
-        ""
-    };
+    let alone = if setup.slices > 1 { ONE_AT_A_TIME } else { "" };
     let advice = match spec.medium.name.as_str() {
         "device" if setup.slices > 1 => format!("choose a device of {}{alone}", show_size(needed)),
         "device" => "choose a larger device".to_owned(),

@@ -278,7 +278,13 @@ impl ReadyFileSystem {
         let made = self
             .member
             .mount(&self.request())
-            .map_err(|error| as_shown(error, &self.source, &self.shown))?;
+            .map_err(|error| as_shown(error, &self.source, &self.shown))
+            .map_err(
+                |error| match fs::advice_on_features(self.member.name(), &error.tried) {
+                    Some(advice) => error.advice(advice),
+                    None => error,
+                },
+            )?;
         let mounted = self.mounted.insert(made);
         if let Some(key) = &self.key {
             encryption::unlock(&self.point, key).map_err(|errno| {
@@ -336,16 +342,12 @@ impl ReadyFileSystem {
     }
 
     /// Returns the free space of the target. Sealed files need theirs several times.
-    fn free_space(&self) -> Result<Space, TestbedError> {
+    fn free_space(&self) -> Result<FreeSpace, TestbedError> {
         let copies = self.member.sealing().map_or(1, |sealing| sealing.copies);
         let space = free_space(self.holder())?;
-        Ok(Space {
-            bytes: space.bytes / copies,
-            // The largest number means that there is no limit.
-            inodes: match space.inodes {
-                u64::MAX => u64::MAX,
-                inodes => inodes / copies,
-            },
+        Ok(FreeSpace {
+            bytes: space.bytes.map(|bytes| bytes / copies),
+            inodes: space.inodes.map(|inodes| inodes / copies),
             ..space
         })
     }
@@ -1340,7 +1342,7 @@ fn run(
         false => {
             Err(
                 TestbedError::trial(format!("{} failed ({})", words.join(" "), output.status))
-                    .tried(program::last_lines(&output.stderr)),
+                    .tried(program::complaint(&output)),
             )
         }
     }
