@@ -166,10 +166,13 @@ pub enum StopReason {
         /// The number of workloads.
         workloads: usize,
     },
-    /// Every workload is decided, and its intervals are narrow.
+    /// Every workload that has values is decided, and its intervals are narrow.
     Decided {
         /// Blocks that were made.
         blocks: u32,
+        /// Workloads that no target has a value of.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        without_values: u32,
     },
     /// Every interval is within the requested half-width.
     Precise {
@@ -184,6 +187,9 @@ pub enum StopReason {
         /// ended the workloads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reached: Option<f64>,
+        /// Workloads that no target has a value of.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        without_values: u32,
     },
     /// The budget held all planned blocks, and the widest interval is wider than requested.
     Imprecise {
@@ -242,7 +248,7 @@ impl StopReason {
             StopReason::Requested { blocks }
             | StopReason::BudgetPlanned { blocks, .. }
             | StopReason::Undecided { blocks, .. }
-            | StopReason::Decided { blocks }
+            | StopReason::Decided { blocks, .. }
             | StopReason::Precise { blocks, .. }
             | StopReason::Imprecise { blocks, .. }
             | StopReason::BudgetWouldBePassed { blocks, .. }
@@ -316,6 +322,10 @@ pub enum RaceEnd {
     NoneLeft,
     /// The budget ended.
     Budget,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]

@@ -104,6 +104,18 @@ pub fn stopping_rule_text(rule: &StoppingRule) -> String {
     }
 }
 
+/// Returns what restricts a sentence on every workload to those that have values, if some have
+/// none: the words after "every workload", and the end of the sentence.
+fn with_values(without_values: u32) -> (&'static str, String) {
+    match without_values {
+        0 => ("", String::new()),
+        without => (
+            " with values",
+            format!("; {} without values", counted(without as usize, "workload")),
+        ),
+    }
+}
+
 /// Renders the reason why a run ended, as it follows "it ended after": `5 blocks as planned`.
 pub fn stop_reason_text(reason: &StopReason) -> String {
     match reason {
@@ -131,17 +143,26 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
                 counted(*workloads, "workload")
             )
         }
-        StopReason::Decided { blocks } => {
-            format!("{}: every workload is decided and precise", count(*blocks))
+        StopReason::Decided {
+            blocks,
+            without_values,
+        } => {
+            let (every, rest) = with_values(*without_values);
+            format!(
+                "{}: every workload{every} is decided and precise{rest}",
+                count(*blocks)
+            )
         }
         StopReason::Precise {
             blocks,
             half_width,
             reached: None,
+            without_values,
             ..
         } => {
+            let (every, rest) = with_values(*without_values);
             format!(
-                "{}: the intervals of every workload's ratios are within ±{}",
+                "{}: the intervals of the ratios of every workload{every} are within ±{}{rest}",
                 count(*blocks),
                 percent(*half_width)
             )
@@ -151,12 +172,14 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
             half_width,
             of_ratios,
             reached: Some(reached),
+            without_values,
         } => format!(
-            "{}: every {}'s 95 % interval is within ±{} (requested: ±{})",
+            "{}: every {}'s 95 % interval is within ±{} (requested: ±{}){}",
             count(*blocks),
             judged(*of_ratios),
             percent(*reached),
-            percent(*half_width)
+            percent(*half_width),
+            with_values(*without_values).1
         ),
         StopReason::Imprecise { blocks, shortfall } => {
             format!(

@@ -89,6 +89,13 @@ pub fn in_flight(directory: &Path) -> u64 {
         .sum()
 }
 
+/// Returns the bytes of a sector of a device, the least that it moves. `directory` is that of the
+/// device below /sys. Returns `None` if the kernel does not report it.
+pub fn sector_bytes(directory: &Path) -> Option<u64> {
+    let file = whole_disk(directory).join("queue/logical_block_size");
+    read_trimmed(&file)?.parse().ok()
+}
+
 /// Returns the directory of the disk of a partition, or `directory` itself if it is not a
 /// partition.
 pub fn whole_disk(directory: &Path) -> PathBuf {

@@ -32,6 +32,7 @@ pub mod process;
 pub mod program;
 pub mod quota;
 pub mod sandbox;
+pub mod space;
 pub mod stack;
 pub mod swap;
 pub mod systemd;

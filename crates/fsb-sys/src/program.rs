@@ -133,9 +133,44 @@ pub fn last_lines(text: &[u8]) -> String {
     lines[lines.len().saturating_sub(LINES)..].join(" / ")
 }
 
+/// Returns what a failed program complained of, on one line: its error output, or what it printed
+/// if that is empty. Of a program that marks its errors, only these lines count.
+pub fn complaint(output: &Output) -> String {
+    let printed = match output.stderr.trim_ascii().is_empty() {
+        true => &output.stdout,
+        false => &output.stderr,
+    };
+    let text = String::from_utf8_lossy(printed);
+    let is_error = |line: &&str| line.trim_start().to_ascii_lowercase().starts_with("error");
+    let errors: Vec<&str> = text.lines().filter(is_error).collect();
+    match errors.is_empty() {
+        true => last_lines(printed),
+        false => last_lines(errors.join("\n").as_bytes()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
     use super::*;
+
+    #[test]
+    fn a_complaint_is_found_on_either_output() {
+        let output = |stdout: &str, stderr: &str| Output {
+            status: ExitStatus::from_raw(255 << 8),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        };
+        let f2fs = "Info: Trim is disabled\n\n\tError: f may not be a zoned block device \n";
+        assert_eq!(
+            complaint(&output(f2fs, "\n")),
+            "Error: f may not be a zoned block device"
+        );
+        let xfs = "unknown option -X\nUsage: mkfs.xfs\n";
+        assert_eq!(complaint(&output("words", xfs)), "unknown option -X");
+    }
 
     #[test]
     fn the_shell_is_found_and_nonsense_is_not() {

@@ -8,10 +8,12 @@ use fsb_model::storage::StorageFlaw;
 use fsb_model::units::{show_bytes, show_duration};
 use fsb_model::workload::ProgramLimits;
 use fsb_sys::cgroup::{Hierarchy, PROCESSES};
-use fsb_sys::error::Refusal;
+use fsb_sys::error::{Refusal, attempt};
+use fsb_sys::space::FreeSpace;
 use fsb_sys::{Roots, block, mountinfo, program};
 use serde::{Deserialize, Serialize};
 
+use crate::access::{self, Obstacle};
 use crate::control::{self, Control, Scope, TargetDevice};
 use crate::fs::{self, FileSystem};
 use crate::ledger::{self, Entry};
@@ -121,13 +123,19 @@ fn loop_devices() -> Finding {
 fn image_directory(dir: &Path) -> Finding {
     let topic = "image directory";
     let shown = dir.display();
-    let Ok(stat) = rustix::fs::statvfs(dir) else {
-        return finding(
-            topic,
-            State::Missing,
-            format!("{shown} cannot be used"),
-            "name another with --dir",
-        );
+    let space = match FreeSpace::at(dir) {
+        Ok(space) => space,
+        Err(error) => {
+            let (why, advice) = match access::obstacle(dir, &error) {
+                Some(Obstacle { why, advice }) => (why, advice),
+                None => (
+                    attempt("statfs", dir, &error).to_string(),
+                    "name another with --dir".to_owned(),
+                ),
+            };
+            let text = format!("{shown} cannot be used: {why}");
+            return finding(topic, State::Missing, text, advice);
+        }
     };
     if !dir.is_dir() {
         return finding(
@@ -156,10 +164,10 @@ fn image_directory(dir: &Path) -> Finding {
             "name another with --dir",
         );
     }
-    let (free, total) = (
-        stat.f_bavail * stat.f_frsize,
-        (stat.f_blocks * stat.f_frsize).max(1),
-    );
+    let Some((free, total)) = space.bytes.zip(space.total) else {
+        let text = format!("{shown}, which does not report its free space");
+        return finding(topic, State::Ok, text, "");
+    };
     let text = format!("{} free in {shown}", show_bytes(free as f64));
     if free < total / 20 {
         let advice = "free some space: file systems that are nearly full are slow";

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod control;
 pub mod declared;
 pub mod doctor;
@@ -31,7 +32,9 @@ pub use control::ColdMethod;
 pub use fs::Fake;
 pub use fsb_sys::Roots;
 pub use fsb_sys::error::{Kind, Refusal, TestbedError};
-pub use local::{LocalTestbed, behaves_as_large, directory_record, side_by_side, slice_size};
+pub use local::{
+    LocalTestbed, ONE_AT_A_TIME, behaves_as_large, directory_record, side_by_side, slice_size,
+};
 pub use medium::{SpaceBeneath, slice_bytes};
 pub use privilege::worker_identity;
 pub use testbed::{

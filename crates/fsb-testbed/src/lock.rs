@@ -241,9 +241,15 @@ impl HeldLock {
 
 fn open(place: &LockDirectory, name: &str) -> Result<File, TestbedError> {
     place.lock_file(name).map_err(|error| {
+        let advice = match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => {
+                "make it writable, such as with 'mount -t tmpfs tmpfs /run'"
+            }
+            _ => "check that file and remove it: the lock is a regular file of the user that runs fsb",
+        };
         TestbedError::machine("the lock cannot be taken")
             .tried(attempt("open", &place.path().join(name), &error))
-            .advice("check that file and remove it: the lock is a regular file of the user that runs fsb")
+            .advice(advice)
     })
 }
 

@@ -139,7 +139,7 @@ pub struct Provisioned {
     pub client_roots: Vec<PathBuf>,
     /// The operations and checks that the target supports.
     pub abilities: Abilities,
-    /// Bytes that the worker's user can fill.
+    /// Bytes that the worker's user can fill. `u64::MAX` if the file system does not report them.
     pub free_bytes: u64,
     /// Files that can be created. `u64::MAX` if the file system sets no limit.
     pub free_inodes: u64,

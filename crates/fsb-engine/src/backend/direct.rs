@@ -36,6 +36,9 @@ pub(super) const CAPABILITIES: Capabilities = Capabilities {
     ..Capabilities::PLAIN
 };
 
+/// The largest sector of a device, in bytes.
+const LARGEST_SECTOR: u64 = 4096;
+
 /// The binary logarithm of the largest number of bytes that a trial moves.
 const LARGEST_TRIAL: u32 = 20;
 
@@ -136,7 +139,7 @@ fn try_read(place: &ProbeTarget<'_>, path: &Path, file: &File) -> Result<(), Eng
     let mut memory = Memory::new(length);
     file.read_at(memory.as_mut(), length as u64)
         .map(drop)
-        .map_err(|error| cannot(place, "read from", path, &error))
+        .map_err(|error| cannot(place, "read with O_DIRECT from", path, &error))
 }
 
 /// Overwrites a temporary file. Returns whether the write went through the page cache, or `None` if
@@ -152,7 +155,7 @@ fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
         .map_err(|error| EngineError::io("write to", path, &error))?;
     let direct = open(&trial, Verb::Write)?;
     let buffered = overwrite(&plain, &direct, memory.as_mut())
-        .map_err(|error| cannot(place, "write to", path, &error))?;
+        .map_err(|error| cannot(place, "write with O_DIRECT to", path, &error))?;
     drop((plain, direct, trial));
     // The changes of the trial must not be written back while the clock runs.
     let settled = KernelNamespace
@@ -183,14 +186,30 @@ pub(crate) fn overwrite(
 }
 
 fn cannot(place: &ProbeTarget<'_>, call: &str, path: &Path, error: &std::io::Error) -> EngineError {
-    let mut refusal = EngineError::io(format_args!("{call} with O_DIRECT"), path, error);
-    if error.raw_os_error() == Some(libc::EINVAL) {
-        refusal.message += &format!(
-            ": the device refuses records of {} bytes; use multiples of 4096",
-            place.record_size
-        );
+    let refusal = EngineError::io(call, path, error);
+    if error.raw_os_error() != Some(libc::EINVAL) {
+        return refusal;
     }
-    refusal
+    let size = place.record_size;
+    if !size.is_multiple_of(LARGEST_SECTOR) {
+        let message = format!(
+            "{refusal}: the file system does not take direct I/O of {size} bytes; use records of a \
+             multiple of {LARGEST_SECTOR}"
+        );
+        return EngineError { message, ..refusal }.coded(&NOT_DIRECT);
+    }
+    // Not the size of the sectors: some FUSE servers pass on buffers that their own file system
+    // refuses.
+    let message = format!(
+        "{refusal}: this file system accepts O_DIRECT, and refuses direct I/O of {size} bytes from \
+         aligned memory; use another backend"
+    );
+    EngineError {
+        message,
+        inapplicable: true,
+        ..refusal
+    }
+    .coded(&NOT_DIRECT)
 }
 
 /// A mapping of a file's first bytes, with every page touched.

@@ -113,6 +113,9 @@ impl AioContext {
             Errno::NOSYS => {
                 ": the kernel lacks io_submit, or a container's filter forbids it; use another backend"
             }
+            Errno::PERM | Errno::ACCESS => {
+                ": a filter of this process denies it (seccomp), as those of containers do; use another backend"
+            }
             _ => "",
         };
         Err(error)

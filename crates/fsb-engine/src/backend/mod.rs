@@ -82,6 +82,14 @@ pub(crate) fn plain(backend: &dyn Backend) -> &'static dyn Backend {
     backend.plain().unwrap_or(CALLS)
 }
 
+/// Checks that this process may use a backend: it sets up a session, and ends it.
+///
+/// # Errors
+/// Fails if the kernel lacks the interface of the backend or denies it.
+pub fn check_available(backend: &dyn Backend) -> Result<(), EngineError> {
+    backend.session(&SessionSetup::plain(1)).map(drop)
+}
+
 /// Returns the backend with that name. The error suggests the most similar name.
 pub fn find(name: &str) -> Result<&'static dyn Backend, EngineError> {
     let known = REGISTRY.iter().map(|backend| backend.name());

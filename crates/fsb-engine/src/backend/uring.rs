@@ -97,16 +97,37 @@ fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
     if refusal == Errno::NOMEM {
         error.message += &locked_memory("its queues do not fit", "depth");
     }
-    error.message += match refusal {
-        Errno::PERM => {
-            ": io_uring is disabled (sysctl kernel.io_uring_disabled); enable it or use another backend"
-        }
+    error.message += &match refusal {
+        Errno::PERM | Errno::ACCESS => denied(sysctl().as_deref()),
         Errno::NOSYS => {
             ": the kernel lacks io_uring, or a container's filter forbids it; use another backend"
+                .to_owned()
         }
-        _ => "",
+        _ => String::new(),
     };
     Err(error)
+}
+
+/// Returns the value of the sysctl that disables io_uring: 1 for users without privileges, 2 for
+/// all. Returns `None` if the kernel has no such setting.
+fn sysctl() -> Option<String> {
+    let value = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok()?;
+    Some(value.trim().to_owned())
+}
+
+/// Returns the cause of a denied io_uring_setup, given the value of the sysctl.
+fn denied(sysctl: Option<&str>) -> String {
+    match sysctl {
+        Some(value @ ("1" | "2")) => format!(
+            ": the sysctl kernel.io_uring_disabled is {value}; set it to 0 or use another backend"
+        ),
+        _ => {
+            ": the sysctl allows it, but a filter of this process denies it (seccomp), as Docker's \
+              does by default; allow io_uring_setup, io_uring_enter and io_uring_register, or use \
+              another backend"
+                .to_owned()
+        }
+    }
 }
 
 /// Explains a lack of locked memory. The limit holds for all memory that the processes of a user
@@ -376,6 +397,23 @@ impl Drop for UringSession {
         // busy, until then.
         if self.registers {
             let _ = self.ring.ring.submitter().unregister_files();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_sysctl_that_denies_is_blamed() {
+        assert!(denied(Some("2")).contains("io_uring_disabled is 2"));
+        for allowed in [Some("0"), None] {
+            let text = denied(allowed);
+            assert!(
+                text.contains("seccomp") && !text.contains("io_uring_disabled"),
+                "{text}"
+            );
         }
     }
 }

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::job::{Job, Workload};
 use super::measure::{ItemThreads, Subject, measure_set};
+use super::missing_call;
 use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
 use super::spec::{Records, Rules, Spec};
@@ -168,7 +169,15 @@ impl FallocateJob {
             .namespace()
             .unlink(&root, c"probe")
             .map_err(|errno| refused("remove", errno))?;
-        tried.map_err(|errno| self.explain(errno, &refused("fallocate", errno)))
+        tried.map_err(|errno| {
+            let explained = self.explain(errno, &refused("fallocate", errno));
+            // EINVAL for collapse may be due to the parameters.
+            if explained.inapplicable || (errno, self.mode) == (Errno::INVAL, Mode::Collapse) {
+                return explained;
+            }
+            let call = format!("fallocate in the mode {}", self.mode.name());
+            missing_call::of_server(&path, &call, errno).unwrap_or(explained)
+        })
     }
 
     /// Marks a mode that the file system does not support as not applicable, and explains EINVAL

@@ -20,6 +20,7 @@ mod lookup;
 mod maintenance;
 mod measure;
 mod micro;
+mod missing_call;
 mod name_calls;
 mod names;
 pub mod parameter;

@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 
 use fsb_model::{CacheState, Durability};
-use rustix::fs::{Mode, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::names::{self, Changes, NameCall, Turn};
@@ -331,6 +331,7 @@ pub(super) static LINK: SimpleWorkload = SimpleWorkload {
         };
         let call = NameCall {
             unsupported: no_links,
+            probe: Some(|file, second| rustix::fs::link(file, second)),
             ..NameCall::new("link", OperationKind::Create, Changes::Directory, &act)
         };
         names::measure(spec, call, profile, context, gate)
@@ -365,6 +366,7 @@ pub(super) static SYMLINK: SimpleWorkload = SimpleWorkload {
             spec,
             NameCall {
                 unsupported: no_links,
+                probe: Some(|_, second| rustix::fs::symlink(LINK_TARGET, second)),
                 ..call
             },
             profile,
@@ -570,6 +572,7 @@ pub(super) static CHMOD: SimpleWorkload = SimpleWorkload {
             spec,
             NameCall {
                 unsupported: no_owners,
+                probe: Some(|file, _| rustix::fs::chmod(file, MODES[0])),
                 ..call
             },
             profile,
@@ -600,6 +603,10 @@ pub(super) static CHOWN: SimpleWorkload = SimpleWorkload {
             spec,
             NameCall {
                 unsupported: no_owners,
+                probe: Some(|file, _| {
+                    let (owner, group) = (rustix::process::geteuid(), rustix::process::getegid());
+                    rustix::fs::chown(file, Some(owner), Some(group))
+                }),
                 ..call
             },
             profile,
@@ -645,6 +652,17 @@ pub(super) static UTIMENS: SimpleWorkload = SimpleWorkload {
             spec,
             NameCall {
                 unsupported: no_owners,
+                probe: Some(|file, _| {
+                    let time = Timespec {
+                        tv_sec: 1_000_000_000,
+                        tv_nsec: 0,
+                    };
+                    let times = Timestamps {
+                        last_access: time,
+                        last_modification: time,
+                    };
+                    rustix::fs::utimensat(rustix::fs::CWD, file, &times, AtFlags::empty())
+                }),
                 ..call
             },
             profile,

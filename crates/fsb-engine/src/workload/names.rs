@@ -1,10 +1,13 @@
 //! Makes one call on a name for each file of a set: the common part of stat, rename, delete, mkdir
 //! and others.
 
+use std::path::Path;
+
 use fsb_model::{CacheState, Durability};
 use rustix::io::Errno;
 
 use super::measure::{Subject, measure_set};
+use super::missing_call;
 use super::spec::Spec;
 use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, SessionSetup};
 use crate::clock::OperationKind;
@@ -32,6 +35,9 @@ pub(super) struct NameCall<'a> {
     /// Returns why an error means that the file system does not support the call, or `None` if it
     /// means a failure.
     pub(super) unsupported: fn(Errno) -> Option<&'static str>,
+    /// Makes the call on a new file, with the path of a second name. It finds out whether a FUSE
+    /// server lacks the call. `None` for calls without which no file set could be made.
+    pub(super) probe: Option<fn(&Path, &Path) -> Result<(), Errno>>,
 }
 
 type FileCall<'a> = &'a (dyn Fn(&mut Turn<'_>) -> Result<(), Errno> + Sync);
@@ -51,6 +57,7 @@ impl<'a> NameCall<'a> {
             act,
             warm: None,
             unsupported: |_| None,
+            probe: None,
         }
     }
 }
@@ -233,7 +240,14 @@ impl NameThreads<'_> {
                 inapplicable: true,
                 ..EngineError::new(why)
             },
-            None => self.set.refused(self.call.name, file, errno),
+            None => self
+                .call
+                .probe
+                .and_then(|probe| {
+                    let call = (self.call.name, probe);
+                    missing_call::of_server_after_probe(&self.context.set(), call, errno)
+                })
+                .unwrap_or_else(|| self.set.refused(self.call.name, file, errno)),
         }
     }
 

@@ -12,6 +12,7 @@ use fsb_model::{Bytes, CacheState, Durability, Params};
 use rustix::io::Errno;
 
 use super::job::{Job, WorkUnit, Workload};
+use super::missing_call;
 use super::names::{self, Changes, NameCall, Turn};
 use super::parameter::{Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
@@ -287,7 +288,10 @@ impl XattrJob {
                     self.content.label()
                 )
             }
-            Err(errno) => return Err(EngineError::call("setxattr", &path, errno)),
+            Err(errno) => {
+                return Err(missing_call::of_server(&context.set(), "setxattr", errno)
+                    .unwrap_or_else(|| EngineError::call("setxattr", &path, errno)));
+            }
         };
         Err(EngineError {
             inapplicable: true,

@@ -346,7 +346,7 @@ impl Schedule<'_> {
         if judged.is_empty() {
             return None;
         }
-        let held = self.held_cells();
+        let held = self.planned_cells();
         let gone: Vec<usize> = (0..held.len())
             .filter(|index| !judged.contains(index))
             .map(|index| held[index])
@@ -439,27 +439,16 @@ impl Schedule<'_> {
             workloads: schedule.held_cells().len(),
         };
         if made > 0 && self.open_cells().is_empty() {
-            return Some(Ending::Settled);
+            let hopeless = self.hopeless().filter(|_| !self.is_asked_for_blocks());
+            return Some(hopeless.unwrap_or(Ending::Settled));
         }
         let Some(last) = last else {
             return (made >= planned).then(|| all_made(self));
         };
         self.fill_budget(made, planned, last);
         let planned = self.run.record.blocks_planned.unwrap_or(1);
-        let asked = matches!(self.run.record.plan.repetition, Repetition::Blocks { .. });
-        if !asked
-            && self
-                .run
-                .trials
-                .iter()
-                .all(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::NotApplicable))
-        {
-            let failed = self
-                .run
-                .trials
-                .iter()
-                .any(|trial| trial.outcome == Outcome::Failed);
-            return Some(Ending::Hopeless { failed });
+        if let Some(hopeless) = self.hopeless().filter(|_| !self.is_asked_for_blocks()) {
+            return Some(hopeless);
         }
         if self.cut {
             return Some(Ending::Cut);
@@ -479,6 +468,32 @@ impl Schedule<'_> {
             return Some(all_made(self));
         }
         (!self.adds_blocks(planned, longest)).then(|| all_made(self))
+    }
+
+    /// Returns whether the plan asks for a number of blocks, not for a time or a precision.
+    fn is_asked_for_blocks(&self) -> bool {
+        matches!(self.run.record.plan.repetition, Repetition::Blocks { .. })
+    }
+
+    /// Returns the ending of a run without a single value.
+    fn hopeless(&self) -> Option<Ending> {
+        let trials = &self.run.trials;
+        let fails = |trial: &Trial| trial.outcome == Outcome::Failed;
+        let never = |trial: &Trial| fails(trial) || trial.outcome == Outcome::NotApplicable;
+        trials.iter().all(never).then(|| Ending::Hopeless {
+            failed: trials.iter().any(fails),
+        })
+    }
+
+    /// Ends the cells that failed on every target in warm-up and in a measured block: further
+    /// blocks would cost the other cells time.
+    pub(super) fn settle_hopeless(&mut self, made: u32) {
+        if made == 0 || self.is_asked_for_blocks() {
+            return;
+        }
+        for cell in self.open_cells() {
+            self.cells[cell].settled = self.never_succeeded(cell);
+        }
     }
 
     fn passes(&self, longest: f64) -> Option<Ending> {

@@ -279,11 +279,17 @@ impl Schedule<'_> {
             if let Some(reason) = judgment.stop {
                 return Ok(reason);
             }
+            if !self.run.judge.draws_targets() {
+                self.settle_hopeless(made);
+            }
             if let Some(ending) = self.ending(made, last, longest) {
-                return Ok(self
-                    .run
-                    .judge
-                    .reason(&self.run.record, ending, made, judgment));
+                return Ok(self.run.judge.reason(
+                    &self.run.record,
+                    &self.run.trials,
+                    ending,
+                    made,
+                    judgment,
+                ));
             }
             let block = made + 1;
             if let Some(standing) = &judgment.standing {

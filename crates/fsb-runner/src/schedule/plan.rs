@@ -128,6 +128,9 @@ impl Schedule<'_> {
             return self.plan_race();
         }
         let left = self.seconds_of_budget_left();
+        for cell in self.held_cells() {
+            self.cells[cell].is_hopeless = self.never_succeeded(cell);
+        }
         if !self.side_by_side {
             let grid = self.grid();
             let costs: Vec<_> = self
@@ -160,7 +163,16 @@ impl Schedule<'_> {
             }
             .decide();
         }
-        self.note(&decided);
+        self.note(&self.planned_cells(), &decided);
+        let hopeless: Vec<usize> = self
+            .held_cells()
+            .into_iter()
+            .filter(|cell| !self.planned_cells().contains(cell))
+            .collect();
+        // They are measured once more, with an amount of their own.
+        let cases = self.cases_of(&hopeless, LONG_COMMAND);
+        let alone = self.basis(&cases, left).decide();
+        self.note(&hopeless, &alone);
         self.say_preparation();
         self.run.record.interim_analyses = decided.interim_analyses;
         self.plan_blocks(decided.blocks, decided.block_seconds);
@@ -186,7 +198,7 @@ impl Schedule<'_> {
             ..self.basis(&cases, seconds)
         }
         .decide();
-        self.note(&decided);
+        self.note(&self.planned_cells(), &decided);
         self.say_preparation();
         let error = self
             .run
@@ -204,10 +216,27 @@ impl Schedule<'_> {
         self.run.record.stopping_rule = Some(rule);
     }
 
-    /// Returns the cells that are not left out, as the planner sees them.
+    /// Returns the indexes of the cells that share the budget: those that are not left out and not
+    /// hopeless, or all that are not left out if every one is hopeless.
+    pub(super) fn planned_cells(&self) -> Vec<usize> {
+        let held = self.held_cells();
+        let hopeful: Vec<usize> = held
+            .iter()
+            .copied()
+            .filter(|cell| !self.cells[*cell].is_hopeless)
+            .collect();
+        if hopeful.is_empty() { held } else { hopeful }
+    }
+
+    /// Returns the cells that share the budget, as the planner sees them.
     fn cases(&self, long_command: f64) -> Vec<Case> {
-        let held = self.cells.iter().filter(|cell| cell.is_held());
-        held.map(|cell| cell.case(self.free, long_command))
+        self.cases_of(&self.planned_cells(), long_command)
+    }
+
+    fn cases_of(&self, cells: &[usize], long_command: f64) -> Vec<Case> {
+        let cells = cells.iter().map(|cell| &self.cells[*cell]);
+        cells
+            .map(|cell| cell.case(self.free, long_command))
             .collect()
     }
 
@@ -258,8 +287,8 @@ impl Schedule<'_> {
     }
 
     /// Records the amounts and rounds, and the expected time of each cell.
-    fn note(&mut self, decided: &Decision) {
-        for (cell, share) in self.held_cells().into_iter().zip(&decided.shares) {
+    fn note(&mut self, cells: &[usize], decided: &Decision) {
+        for (cell, share) in cells.iter().copied().zip(&decided.shares) {
             let (state, record) = (&mut self.cells[cell], &mut self.run.record);
             let label = state.cell.label.clone();
             match share {
@@ -329,7 +358,7 @@ impl Schedule<'_> {
     fn thin_out(&mut self, grid: &Grid, left: f64) {
         let cases = self.cases(LONG_COMMAND);
         let basis = self.basis(&cases, left);
-        let held = self.held_cells();
+        let held = self.planned_cells();
         let mut seconds = vec![0.0; self.cells.len()];
         held.iter()
             .zip(basis.seconds_of_cells())

@@ -8,7 +8,7 @@ use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error::Tried;
 use fsb_model::run::Placement;
 use fsb_model::stop::{Shortfall, StopReason};
-use fsb_model::{Cell, Plan, RunRecord, Trial, Warning, errno, error_codes};
+use fsb_model::{Cell, Outcome, Plan, RunRecord, Trial, Warning, errno, error_codes};
 use fsb_testbed::{LocalTestbed, Setup};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -139,6 +139,19 @@ impl<'a> Schedule<'a> {
             .collect()
     }
 
+    /// Returns whether every trial of a cell failed or was not applicable. `false` without a trial.
+    pub(super) fn never_succeeded(&self, cell: usize) -> bool {
+        let label = self.cells[cell].label();
+        let mut trials = self
+            .run
+            .trials
+            .iter()
+            .filter(|trial| trial.workload == label)
+            .peekable();
+        trials.peek().is_some()
+            && trials.all(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::NotApplicable))
+    }
+
     /// Marks cells as left out, with the reason.
     pub(super) fn leave_out(&mut self, cells: &[usize], why: LeftOut) {
         cells
@@ -229,6 +242,9 @@ pub(super) struct CellState {
     pub(super) left_out: Option<LeftOut>,
     /// Whether the warm-up took longer than the budget allows.
     pub(super) too_long: bool,
+    /// Whether no target had a value of the cell in warm-up. Such a cell gets no share of the
+    /// budget.
+    pub(super) is_hopeless: bool,
     /// Whether the cell needs no more blocks.
     pub(super) settled: bool,
     /// Seconds of removing its files, as warm-up measured them.
@@ -263,6 +279,7 @@ impl CellState {
             profile,
             left_out: None,
             too_long: false,
+            is_hopeless: false,
             settled: false,
             removing: 0.0,
             block_seconds: 0.0,
@@ -487,6 +504,7 @@ pub trait Judge {
     fn reason(
         &self,
         record: &RunRecord,
+        trials: &[Trial],
         ending: Ending,
         made: u32,
         judgment: Judgment,

@@ -159,7 +159,7 @@ impl Judge for Continue {
         Judgment::default()
     }
 
-    fn reason(&self, _: &RunRecord, _: Ending, made: u32, _: Judgment) -> StopReason {
+    fn reason(&self, _: &RunRecord, _: &[Trial], _: Ending, made: u32, _: Judgment) -> StopReason {
         StopReason::Requested { blocks: made }
     }
 }

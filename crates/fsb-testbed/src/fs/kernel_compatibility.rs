@@ -26,6 +26,45 @@ impl Version {
     }
 }
 
+/// The profiles of mkfs.xfs: a file for each kernel that is maintained for long.
+const PROFILES: &str = "/usr/share/xfsprogs/mkfs";
+
+/// Returns advice if a mount failed because mkfs made features that the kernel does not know.
+/// `answers` are the texts of the kernel.
+pub(crate) fn advice_on_features(file_system: &str, answers: &str) -> Option<String> {
+    let text = answers.to_lowercase();
+    let is_lack = text.contains("feature")
+        && ["unknown", "unsupported"]
+            .iter()
+            .any(|word| text.contains(word));
+    if !is_lack {
+        return None;
+    }
+    let without = match file_system {
+        "xfs" => {
+            let kernel = Version::find(&rustix::system::uname().release().to_string_lossy());
+            let profile = std::fs::read_dir(PROFILES)
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| {
+                    let name = entry.ok()?.file_name().into_string().ok()?;
+                    let release = name.strip_prefix("lts_")?.strip_suffix(".conf")?;
+                    Some((Version::find(release)?, name))
+                })
+                .filter(|(release, _)| kernel.is_none_or(|kernel| *release <= kernel))
+                .max();
+            profile.map(|(_, name)| format!("mkfs=\"-c options={PROFILES}/{name}\""))
+        }
+        "ext2" | "ext3" | "ext4" | "btrfs" => Some("mkfs=\"-O ^FEATURE\"".to_owned()),
+        _ => None,
+    };
+    let cause = "mkfs of this machine makes features that its kernel lacks";
+    Some(match without {
+        Some(option) => format!("{cause}: leave them out with {option}"),
+        None => format!("{cause}: take the tools that belong to the kernel"),
+    })
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.0, self.1)
@@ -97,6 +136,27 @@ pub(super) fn joined(user: &[String], options: Vec<(&'static str, String)>) -> V
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn features_that_the_kernel_lacks_are_named_as_the_cause() {
+        let xfs = "mount: Invalid argument (EINVAL) / XFS (loop1): Superblock has unknown incompatible features (0x1000) enabled.";
+        assert!(
+            advice_on_features("xfs", xfs)
+                .unwrap()
+                .contains("its kernel lacks")
+        );
+        let ext4 =
+            "EXT4-fs (loop0): couldn't mount RDWR because of unsupported optional features (10000)";
+        assert!(
+            advice_on_features("ext4", ext4)
+                .unwrap()
+                .contains("-O ^FEATURE")
+        );
+        assert_eq!(
+            advice_on_features("ext4", "EXT4-fs (loop0): bad geometry"),
+            None
+        );
+    }
 
     static FEATURES: &[Feature] = &[
         Feature {

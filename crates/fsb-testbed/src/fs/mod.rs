@@ -56,6 +56,7 @@ use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, magic, mount as kernel, program};
 pub(crate) use fuse::require_server;
 pub use kernel_compatibility::Version;
+pub(crate) use kernel_compatibility::advice_on_features;
 pub(crate) use large_disk::fit;
 pub use large_disk::large_disk;
 pub(crate) use nfs_server::Export;
@@ -199,15 +200,15 @@ pub(crate) fn format(
             .map(|argument| argument.to_string_lossy().into_owned()),
     );
     if !output.status.success() {
-        let complaint = if output.stderr.is_empty() {
-            &output.stdout
-        } else {
-            &output.stderr
-        };
+        let mut complaint = program::complaint(&output);
+        if complaint.is_empty() {
+            // mkfs.f2fs with -q is silent about errors, too.
+            arguments.retain(|argument| argument != "-q");
+            complaint = program::complaint(&program::run_alone(&mkfs, &arguments, device)?);
+        }
         return Err(
-            TestbedError::trial(format!("{} failed ({})", tools.mkfs, output.status)).tried(
-                format!("{}: {}", command.join(" "), program::last_lines(complaint)),
-            ),
+            TestbedError::trial(format!("{} failed ({})", tools.mkfs, output.status))
+                .tried(format!("{}: {complaint}", command.join(" "))),
         );
     }
     Ok(Formatted {
@@ -242,7 +243,7 @@ pub(crate) fn make_journal(
         .tried(format!(
             "{}: {}",
             journal.make.join(" "),
-            program::last_lines(&output.stderr)
+            program::complaint(&output)
         ))),
     }
 }
@@ -282,14 +283,9 @@ pub(crate) fn tune(
         if output.status.success() || is_repaired {
             return Ok(());
         }
-        let said = if output.stderr.is_empty() {
-            &output.stdout
-        } else {
-            &output.stderr
-        };
         Err(
             TestbedError::trial(format!("{} failed ({})", command[0], output.status)).tried(
-                format!("{}: {}", command.join(" "), program::last_lines(said)),
+                format!("{}: {}", command.join(" "), program::complaint(&output)),
             ),
         )
     };

@@ -288,7 +288,7 @@ fn parse(pool: &str, dataset: &str, ashift: &str) -> Inspection {
         };
         STORED.contains(&name.as_str()).then_some((name, value))
     });
-    let shifts = ashift.lines().filter_map(|line| line.trim().parse().ok());
+    let mut shifts = ashift.lines().filter_map(|line| line.trim().parse().ok());
     let block_size = shifts.next_back().and_then(|shift| 1u64.checked_shl(shift));
     Inspection {
         features: features.collect(),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,9 +12,14 @@ use fsb_sys::blkpg::{self, Partition};
 use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{Refusal, attempt};
 use fsb_sys::zpool::Pool;
-use fsb_sys::{Roots, cgroup, loopdev, magic, md, poll_until, read_trimmed, swap, systemd};
+use fsb_sys::{
+    Roots, cgroup, loopdev, magic, md, mountinfo, poll_until, read_trimmed, swap, systemd,
+};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
+
+use crate::access::{self, Obstacle};
 
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
 pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
@@ -39,6 +45,9 @@ pub enum Action {
         /// runs fsb.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uid: Option<u32>,
+        /// The mount that holds it. `None` if the directory does not outlive its mount.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mount: Option<MountOfDirectory>,
     },
     /// Take a loop device out of the kernel.
     RemoveLoop {
@@ -91,6 +100,39 @@ pub enum Action {
         /// The directory, whose name begins with `fsb-`.
         path: PathBuf,
     },
+}
+
+/// The mount that holds a directory of fsb. While it is away, the directory is neither gone nor can
+/// it be removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountOfDirectory {
+    /// The mount point.
+    pub point: PathBuf,
+    /// The driver, as named when mounting.
+    pub kind: String,
+    /// The mounted source.
+    pub source: PathBuf,
+}
+
+impl MountOfDirectory {
+    /// Returns the mount that holds `directory`. Returns `None` for files in memory, which end with
+    /// their mount.
+    pub(crate) fn holding(directory: &Path) -> Option<MountOfDirectory> {
+        let real = directory.canonicalize().ok()?;
+        let mount = mountinfo::holding(&mountinfo::read(), &real)?;
+        (!magic::is_memory(&real)).then_some(MountOfDirectory {
+            point: mount.point,
+            kind: mount.kind,
+            source: mount.source,
+        })
+    }
+
+    /// Returns whether the topmost mount at its point is of the same kind and source. Numbers of
+    /// devices do not count: file systems without a device get another one at each mount.
+    fn is_there(&self) -> bool {
+        mountinfo::at(&self.point)
+            .is_some_and(|mount| mount.kind == self.kind && mount.source == self.source)
+    }
 }
 
 impl fmt::Display for Action {
@@ -158,7 +200,7 @@ impl Action {
     pub(super) fn undo(&self, roots: &Roots) -> Result<String, Refusal> {
         match self {
             Action::WriteFile { path, value } => restore(path, value, roots),
-            Action::RemoveDirectory { path, uid } => remove_directory(path, *uid),
+            Action::RemoveDirectory { path, uid, .. } => remove_directory(path, *uid),
             Action::RemoveLoop {
                 index,
                 again,
@@ -187,6 +229,29 @@ impl Action {
 }
 
 impl Action {
+    /// Returns the reason why the change can neither be found nor be gone: its file system is not
+    /// mounted where it was.
+    pub(super) fn out_of_reach(&self) -> Option<String> {
+        let Action::RemoveDirectory {
+            path,
+            mount: Some(mount),
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let is_missing =
+            std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        (is_missing && !mount.is_there()).then(|| {
+            format!(
+                "{} ({}) is not mounted at {}; mount it there and run 'fsb clean'",
+                mount.source.display(),
+                mount.kind,
+                mount.point.display()
+            )
+        })
+    }
+
     /// Returns the file that the action writes, if it writes one.
     pub(crate) fn written(&self) -> Option<&Path> {
         match self {
@@ -231,17 +296,45 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Ok(format!("{} is gone", path.display()));
         }
-        Err(error) => return Err(attempt("examine", path, &error)),
+        Err(error) => {
+            return Err(match access::obstacle(path, &error) {
+                Some(Obstacle { why, advice }) => {
+                    format!("{why}; {advice}, and run 'fsb clean'").into()
+                }
+                None => attempt("examine", path, &error),
+            });
+        }
     };
     if !metadata.is_dir() {
         return Err("its name now belongs to something else".into());
     }
     let owners = [Some(rustix::process::geteuid().as_raw()), uid];
-    if !owners.contains(&Some(metadata.uid())) {
+    if !owners.contains(&Some(metadata.uid())) && !is_mapped(path, metadata.uid()) {
         return Err(format!("it belongs to user {} now", metadata.uid()).into());
     }
     fsb_store::remove_tree(path).map_err(|error| attempt("remove", path, &error))?;
     Ok(format!("removed {}", path.display()))
+}
+
+/// Returns whether the file system gives every new file of this process to `owner`.
+fn is_mapped(path: &Path, owner: u32) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+        .map_err(std::io::Error::from)
+        .and_then(shown_by_file_system)
+        .is_ok_and(|(uid, _)| uid == owner)
+}
+
+/// Returns the owner and the mode that the file system shows for a directory that this process
+/// makes with mode 0700. Most show those; others have fixed modes, or give root's files to another
+/// user. Makes the directory below `directory`, and removes it.
+pub(crate) fn shown_by_file_system(directory: impl AsFd) -> std::io::Result<(u32, u32)> {
+    let name = format!("{DIRECTORY_PREFIX}{}", fsb_sys::random_name());
+    rustix::fs::mkdirat(&directory, &name, Mode::RWXU)?;
+    let shown = rustix::fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW);
+    rustix::fs::unlinkat(&directory, &name, AtFlags::REMOVEDIR)?;
+    let shown = shown?;
+    Ok((shown.st_uid, shown.st_mode & 0o7777))
 }
 
 /// Switches a swap area on. Refuses a file that another user than root could have filled, because

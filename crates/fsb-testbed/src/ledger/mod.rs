@@ -21,11 +21,13 @@ use fsb_model::errno;
 use fsb_sys::error::{Refusal, TestbedError, Tried, attempt};
 use fsb_sys::process::{stat_field, state};
 use fsb_sys::{Roots, cgroup, md};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, StatVfsMountFlags,
+};
 use serde::{Deserialize, Serialize};
 
-pub use action::Action;
-pub(crate) use action::{DIRECTORY_PREFIX, GRAIN};
+pub use action::{Action, MountOfDirectory};
+pub(crate) use action::{DIRECTORY_PREFIX, GRAIN, shown_by_file_system};
 pub use fsb_sys::blkpg::Partition;
 
 /// An open ledger, which writes entries for one owner.
@@ -55,11 +57,28 @@ impl EntryHandle {
     }
 }
 
-/// Returns `/var/lib/fsb/undo` for root, else a directory below the user's state directory. Never
-/// returns a directory that other users can write to, because they could plant entries there.
+/// Root's ledger.
+const OF_MACHINE: &str = "/var/lib/fsb/undo";
+/// Root's ledger where [`OF_MACHINE`] is on a read-only file system. It does not survive a reboot:
+/// then directories of a killed run stay.
+const OF_BOOT: &str = "/run/fsb/undo";
+
+/// Returns `/var/lib/fsb/undo` for root, or `/run/fsb/undo` where that is read-only, else a
+/// directory below the user's state directory. Never returns a directory that other users can write
+/// to, because they could plant entries there.
+///
+/// # Errors
+/// Fails for a user without a home directory.
 pub fn default_directory() -> Result<PathBuf, TestbedError> {
     if rustix::process::geteuid().is_root() {
-        return Ok(PathBuf::from("/var/lib/fsb/undo"));
+        let (lasting, of_boot) = (Path::new(OF_MACHINE), Path::new(OF_BOOT));
+        // Entries there must be undone also after the file system became writable.
+        let has_entries = std::fs::read_dir(of_boot).is_ok_and(|mut found| found.next().is_some());
+        let place = match has_entries || is_read_only(lasting) {
+            true => of_boot,
+            false => lasting,
+        };
+        return Ok(place.to_owned());
     }
     state_directory()
         .map(|directory| directory.join("fsb/undo"))
@@ -69,6 +88,31 @@ pub fn default_directory() -> Result<PathBuf, TestbedError> {
                 .tried("neither XDG_STATE_HOME nor HOME names an absolute path")
                 .advice("name a directory for it: export HOME=$(mktemp -d)")
         })
+}
+
+/// Returns whether a directory, or the first one above it that exists, is on a read-only file
+/// system.
+fn is_read_only(directory: &Path) -> bool {
+    directory
+        .ancestors()
+        .find_map(|above| rustix::fs::statvfs(above).ok())
+        .is_some_and(|found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// Returns advice for a ledger that cannot be written.
+fn advice_on_writing(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "nothing was changed: make it writable, such as with 'mount -t tmpfs tmpfs /run'"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "nothing was changed: free some space there"
+        }
+        _ => {
+            "nothing was changed: make the directory writable for the user that runs fsb alone, or \
+             set XDG_STATE_HOME to such a directory"
+        }
+    }
 }
 
 /// Returns `$XDG_STATE_HOME`, or the default of the specification. Returns `None` if the
@@ -86,10 +130,9 @@ impl Ledger {
     /// Opens a ledger in `directory`, which is created if missing, for entries of `owner`.
     pub fn open(directory: &Path, owner: Owner, rules: Rules) -> Result<Ledger, TestbedError> {
         let store = Store::make(directory).map_err(|error| {
-            TestbedError::machine("the undo ledger cannot be kept").tried(attempt("open", directory, &error)).advice(
-                "nothing was changed: make the directory writable for the user that runs fsb alone, or set \
-                 XDG_STATE_HOME to such a directory",
-            )
+            TestbedError::machine("the undo ledger cannot be kept")
+                .tried(attempt("open", directory, &error))
+                .advice(advice_on_writing(&error))
         })?;
         let boot_id = crate::host::boot_id();
         Ok(Ledger {
@@ -130,6 +173,7 @@ impl Ledger {
         let handle = self.record(Action::RemoveDirectory {
             path: path.clone(),
             uid: Some(uid),
+            mount: MountOfDirectory::holding(within),
         })?;
         Ok((path, handle))
     }
@@ -181,7 +225,7 @@ impl Ledger {
             .map_err(|error| {
                 TestbedError::machine("the undo ledger cannot be kept")
                     .tried(attempt("write", &file, &error))
-                    .advice("nothing was changed: free some space there")
+                    .advice(advice_on_writing(&error))
             })?;
         Ok(EntryHandle {
             file,
@@ -203,7 +247,11 @@ impl Ledger {
 
     /// Undoes an entry and removes it. If undoing fails, the entry stays for a later replay.
     pub fn undo(&self, handle: EntryHandle) -> Result<String, TestbedError> {
-        let said = handle.action.undo(&self.roots).map_err(|error| {
+        let undone = match handle.action.out_of_reach() {
+            Some(why) => Err(why.into()),
+            None => handle.action.undo(&self.roots),
+        };
+        let said = undone.map_err(|error: Refusal| {
             TestbedError::machine("a change could not be undone")
                 .tried(Tried {
                     text: format!("{}: {error}", handle.action),
@@ -441,6 +489,8 @@ pub enum Fate {
     Live,
     /// The entry was removed, because it is of an earlier boot, and the reboot undid the change.
     Discarded,
+    /// The change is on a file system that is not mounted now, for this reason. The entry stays.
+    OutOfReach(String),
     /// The change could not be undone, for this reason. The entry stays.
     Failed(String),
     /// fsb did not write the entry, or cannot read it, for this reason. The entry stays.
@@ -464,7 +514,7 @@ impl Replayed {
         self.fate != Fate::Live
     }
 
-    /// Returns whether the change may still be in place.
+    /// Returns whether the change may still be in place and affect a run.
     pub fn is_open(&self) -> bool {
         matches!(self.fate, Fate::Failed(_) | Fate::Refused(_))
     }
@@ -476,6 +526,12 @@ impl std::fmt::Display for Replayed {
             Fate::Undone(said) => write!(f, "undone after a killed run: {said}"),
             Fate::Live => write!(f, "in use by a running fsb: {}", self.what),
             Fate::Discarded => write!(f, "discarded, of an earlier boot: {}", self.what),
+            Fate::OutOfReach(why) => write!(
+                f,
+                "kept: {}: {why}; or remove the entry {} to forget it",
+                self.what,
+                self.file.display()
+            ),
             Fate::Failed(why) => write!(
                 f,
                 "could not be undone: {}: {why} (entry {})",
@@ -672,6 +728,8 @@ fn replay_entry(
         Fate::Live
     } else if !same_boot && !entry.action.survives_boot() {
         Fate::Discarded
+    } else if let Some(why) = entry.action.out_of_reach() {
+        Fate::OutOfReach(why)
     } else {
         let named = |said: String| {
             entry
@@ -926,6 +984,7 @@ mod tests {
         let name = |fate: &Fate| match fate {
             Fate::Undone(_) => "undone",
             Fate::Live => "live",
+            Fate::OutOfReach(_) => "out of reach",
             Fate::Discarded => "discarded",
             Fate::Failed(_) => "failed",
             Fate::Refused(_) => "refused",
@@ -990,6 +1049,7 @@ mod tests {
             dead.record(Action::RemoveDirectory {
                 path: path.to_owned(),
                 uid: None,
+                mount: None,
             })
         };
         let _ = remove(&own).unwrap();
@@ -1002,6 +1062,42 @@ mod tests {
             remove(&innocent).is_err(),
             "it could not be undone, so it must not be begun"
         );
+    }
+
+    #[test]
+    fn a_directory_whose_mount_is_away_stays_recorded() {
+        let tree = tempfile::tempdir().unwrap();
+        let dead = ledger(tree.path(), dead_owner());
+        let holding = MountOfDirectory::holding(Path::new("/proc/self")).unwrap();
+        let away = MountOfDirectory {
+            source: "/dev/elsewhere".into(),
+            ..holding.clone()
+        };
+        let path = tree.path().join(".fsb-0123");
+        let remove = |mount: &MountOfDirectory| {
+            dead.record(Action::RemoveDirectory {
+                path: path.clone(),
+                uid: None,
+                mount: Some(mount.clone()),
+            })
+            .unwrap()
+        };
+        let kept = remove(&away);
+        let replayed = replay(tree.path(), BOOT);
+        assert_eq!(fates(&replayed), ["out of reach"]);
+        let text = replayed[0].to_string();
+        assert!(
+            text.contains("/dev/elsewhere") && text.contains("fsb clean"),
+            "{text}"
+        );
+        assert!(
+            dead.undo(kept).is_err(),
+            "the owner does not forget it, either"
+        );
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(fates(&replay(tree.path(), BOOT)), ["undone"]);
+        let _ = remove(&holding);
+        assert_eq!(fates(&replay(tree.path(), BOOT)), ["undone"], "it is gone");
     }
 
     #[test]
@@ -1060,7 +1156,11 @@ mod tests {
             path: path.to_owned(),
             value: "then".to_owned(),
         };
-        let remove = |path: PathBuf| Action::RemoveDirectory { path, uid: None };
+        let remove = |path: PathBuf| Action::RemoveDirectory {
+            path,
+            uid: None,
+            mount: None,
+        };
         let cgroup = |path: PathBuf| Action::RemoveCgroup { path };
         let below = |path: &str| tree.path().join(path);
         let cases = [
@@ -1268,6 +1368,7 @@ mod tests {
             dead.record(Action::RemoveDirectory {
                 path: own.clone(),
                 uid,
+                mount: None,
             })
             .unwrap()
         };

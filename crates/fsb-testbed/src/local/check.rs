@@ -8,12 +8,13 @@ use fsb_model::run::PlacementReason;
 use fsb_model::units::{show_bytes, show_size};
 use fsb_model::{FileSystemSpec, Target, TargetKind, Warning};
 use fsb_sys::block::{self, DeviceNumber};
-use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, magic, memory, mount, mountinfo, program};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::devices;
 use super::file_system::{is_about_discard, journal_key};
+use crate::access::{self, Obstacle};
 use crate::control::ARC_LIMIT;
 use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
 use crate::fs::{self, FileSystem, Home};
@@ -53,6 +54,7 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
         .iter()
         .filter_map(Target::directory)
         .try_for_each(check_directory)?;
+    check_workers(setup)?;
     check_privileges(setup)?;
     for (target, spec, member) in file_systems(setup)? {
         check_tools(member)?;
@@ -224,11 +226,23 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
                 .field("path", shown.to_string())
                 .advice("name a device that lsblk shows, with its file system: ext4@/dev/sdb1");
         }
-        TestbedError::request(format!("the directory {shown} cannot be measured"))
-            .coded(&fsb_model::error::NO_DIRECTORY)
-            .field("path", shown.to_string())
-            .tried(attempt("stat", path, &error))
-            .advice("name a directory that exists")
+        let refused = |tried: Refusal| {
+            TestbedError::request(format!("the directory {shown} cannot be measured"))
+                .coded(&fsb_model::error::NO_DIRECTORY)
+                .field("path", shown.to_string())
+                .tried(tried)
+        };
+        match (access::obstacle(path, &error), error.kind()) {
+            (Some(Obstacle { why, advice }), _) => refused(why.into())
+                .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
+                .advice(advice),
+            (None, std::io::ErrorKind::PermissionDenied) => refused(attempt("stat", path, &error))
+                .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
+                .advice(privilege::advice_on_directory(&error)),
+            (None, _) => {
+                refused(attempt("stat", path, &error)).advice("name a directory that exists")
+            }
+        }
     })?;
     if !metadata.is_dir() {
         let advice = match block::number_of(path) {
@@ -266,6 +280,32 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
             .tried(attempt("access", path, &errno.into()))
             .advice(privilege::advice_on_directory(&errno.into()))
     })
+}
+
+/// Checks that the mounts of directories let the workers in. Nobody but the mount's user passes a
+/// FUSE mount without `allow_other`.
+fn check_workers(setup: &Setup) -> Result<(), TestbedError> {
+    let paths: Vec<&Path> = setup.targets.iter().filter_map(Target::directory).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let user = worker_identity(&setup.identity)?;
+    for path in paths {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let Some(Obstacle { why, advice }) = access::obstacle_of_workers(&real, user) else {
+            continue;
+        };
+        let shown = path.display();
+        return Err(TestbedError::machine(format!(
+            "user {}, who measures, cannot use the directory {shown}",
+            user.0
+        ))
+        .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
+        .field("path", shown.to_string())
+        .tried(why)
+        .advice(advice));
+    }
+    Ok(())
 }
 
 fn check_privileges(setup: &Setup) -> Result<(), TestbedError> {
@@ -525,6 +565,9 @@ fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
     Ok(())
 }
 
+/// The second remedy for slices that are too small, which races do not have.
+pub const ONE_AT_A_TIME: &str = ", or measure one target at a time (fsb run --one-at-a-time)";
+
 /// Returns the remedy for a slice of a medium of `size` bytes that is too small for a file system
 /// that needs `least` bytes.
 fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (String, String) {
@@ -539,11 +582,7 @@ fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (Stri
             show_size(has)
         ),
     };
-    let alone = if setup.slices > 1 {
-        ", or measure one target at a time (fsb run --one-at-a-time)"
-    } else {
-        ""
-    };
+    let alone = if setup.slices > 1 { ONE_AT_A_TIME } else { "" };
     let advice = match spec.medium.name.as_str() {
         "device" if setup.slices > 1 => format!("choose a device of {}{alone}", show_size(needed)),
         "device" => "choose a larger device".to_owned(),

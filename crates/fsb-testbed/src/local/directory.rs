@@ -17,7 +17,7 @@ use crate::control::{ColdMethod, Held, cold_method};
 use crate::fs;
 use crate::fuse::{self, Findings, Probes};
 use crate::host;
-use crate::ledger::{EntryHandle, Ledger};
+use crate::ledger::{EntryHandle, Ledger, shown_by_file_system};
 use crate::privilege;
 use crate::storage::{self, Storage, risks_of_device};
 use crate::testbed::{Abilities, Provisioned};
@@ -138,6 +138,7 @@ impl ReadyDirectory {
     ) -> Result<Provisioned, TestbedError> {
         let space = free_space(&self.root)?;
         let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
+        notes.extend(space.notes());
         if storage.loss().is_none() {
             match self.cold {
                 ColdMethod::Evict => {
@@ -182,8 +183,8 @@ impl ReadyDirectory {
             root: self.root.clone(),
             client_roots: Vec::new(),
             abilities,
-            free_bytes: space.bytes,
-            free_inodes: space.inodes,
+            free_bytes: space.bytes.unwrap_or(u64::MAX),
+            free_inodes: space.inodes.unwrap_or(u64::MAX),
             held: Held::default(),
             device: None,
             warnings: Vec::new(),
@@ -237,6 +238,7 @@ pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
     let device = mount.as_ref().and_then(storage::number_of_mount);
     let device_directory = device.and_then(|number| number.directory(&roots));
     let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
+    notes.extend(space.notes());
     notes.extend(mount.as_ref().and_then(fs::unseen_risk).map(str::to_owned));
     let facts = facts(mount.as_ref(), device, device_directory.as_deref());
     let storage = Storage::beneath_path(&path, device_directory.as_deref(), &roots);
@@ -284,7 +286,8 @@ fn make(own: &Path, (uid, gid): (u32, u32)) -> Result<(), (&'static str, std::io
     Ok(())
 }
 
-/// Gives the sub-directory to the worker's user. Fails if another process has replaced it.
+/// Gives the sub-directory to the worker's user. Fails if another process has replaced it, or if
+/// the file system gives it to a user other than the worker's and keeps that one out.
 fn hand_over(own: &Path, uid: u32, gid: u32) -> std::io::Result<()> {
     use rustix::fs::{Dir, Gid, Mode, OFlags, Uid, fchown, fstat, open};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -293,16 +296,46 @@ fn hand_over(own: &Path, uid: u32, gid: u32) -> std::io::Result<()> {
     let empty = Dir::read_from(&directory)?
         .flatten()
         .all(|entry| matches!(entry.file_name().to_bytes(), b"." | b".."));
-    if stat.st_uid != 0 || stat.st_mode & 0o7777 & !0o2000 != 0o700 || !empty {
+    let found = (stat.st_uid, stat.st_mode & 0o7777 & !0o2000);
+    // A directory that another user has put in its place differs from a new one of this process,
+    // also where the file system shows other owners and modes than it was given.
+    let is_as_made = || match found == (0, 0o700) {
+        true => Ok(true),
+        false => shown_by_file_system(&directory).map(|(uid, mode)| found == (uid, mode & !0o2000)),
+    };
+    if !empty || !is_as_made()? {
         return Err(std::io::Error::other(
             "another process replaced the directory",
         ));
     }
-    Ok(fchown(
+    let changed = fchown(
         &directory,
         Some(Uid::from_raw(uid)),
         Some(Gid::from_raw(gid)),
-    )?)
+    );
+    let stat = fstat(&directory)?;
+    if uid == 0 || lets_in(&stat, uid, gid) {
+        return Ok(());
+    }
+    changed?;
+    let advice = match stat.st_uid {
+        0 => "add --force-root-user".to_owned(),
+        owner => format!("add --uid {owner}, or --force-root-user"),
+    };
+    Err(std::io::Error::other(format!(
+        "this file system gives the directory to user {}, not to user {uid}, who measures: {advice}",
+        stat.st_uid
+    )))
+}
+
+/// Returns whether the permissions let a user make files in a directory.
+fn lets_in(stat: &rustix::fs::Stat, uid: u32, gid: u32) -> bool {
+    let needed = match (stat.st_uid == uid, stat.st_gid == gid) {
+        (true, _) => 0o700,
+        (false, true) => 0o070,
+        (false, false) => 0o007,
+    };
+    stat.st_mode & needed == needed
 }
 
 fn bind(own: &Path, mounts: Option<&mut MountRoot>) -> Result<Option<PathBuf>, TestbedError> {
@@ -340,7 +373,9 @@ mod tests {
         std::fs::create_dir(at("root")).unwrap();
         std::fs::write(at("root/file"), "").unwrap();
         std::os::unix::fs::symlink(at("root"), at("link")).unwrap();
-        for name in ["secret", "root", "link", "own"] {
+        // An empty one, which differs from what this file system gives root.
+        std::fs::create_dir(at("open")).unwrap();
+        for name in ["secret", "root", "link", "own", "open"] {
             assert!(hand_over(&at(name), 4712, 4712).is_err(), "{name}");
         }
         for name in ["secret", "root", "root/file"] {

@@ -13,6 +13,7 @@ use fsb_model::run::{Risk, SmallDevice, TargetRecord};
 use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium, OwnDirectory};
 use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::space::FreeSpace;
 use fsb_sys::{Roots, block, encryption, mount as kernel, mountinfo, program, quota};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -284,7 +285,8 @@ impl ReadyFileSystem {
     pub fn free_bytes(&self) -> Option<u64> {
         self.free_space()
             .ok()
-            .map(|space| space.bytes.saturating_sub(self.beyond_slice))
+            .and_then(|space| space.bytes)
+            .map(|bytes| bytes.saturating_sub(self.beyond_slice))
     }
 
     /// Returns the use of its FUSE server.
@@ -316,7 +318,13 @@ impl ReadyFileSystem {
         let made = self
             .member
             .mount(&self.request())
-            .map_err(|error| as_shown(error, &self.source, &self.shown))?;
+            .map_err(|error| as_shown(error, &self.source, &self.shown))
+            .map_err(
+                |error| match fs::advice_on_features(self.member.name(), &error.tried) {
+                    Some(advice) => error.advice(advice),
+                    None => error,
+                },
+            )?;
         let mounted = self.mounted.insert(made);
         if let Some(key) = &self.key {
             encryption::unlock(&self.point, key).map_err(|errno| {
@@ -374,16 +382,12 @@ impl ReadyFileSystem {
     }
 
     /// Returns the free space of the target. Sealed files need theirs several times.
-    fn free_space(&self) -> Result<Space, TestbedError> {
+    fn free_space(&self) -> Result<FreeSpace, TestbedError> {
         let copies = self.member.sealing().map_or(1, |sealing| sealing.copies);
         let space = free_space(self.holder())?;
-        Ok(Space {
-            bytes: space.bytes / copies,
-            // The largest number means that there is no limit.
-            inodes: match space.inodes {
-                u64::MAX => u64::MAX,
-                inodes => inodes / copies,
-            },
+        Ok(FreeSpace {
+            bytes: space.bytes.map(|bytes| bytes / copies),
+            inodes: space.inodes.map(|inodes| inodes / copies),
             ..space
         })
     }
@@ -435,12 +439,12 @@ impl ReadyFileSystem {
         inspection: Inspection,
     ) -> Result<Provisioned, TestbedError> {
         let spec = request.spec;
-        let mut space = self.free_space()?;
+        let space = self.free_space()?;
+        let free_bytes = space.bytes.unwrap_or(u64::MAX);
         self.beyond_slice = self
             .slice
-            .map_or(0, |slice| space.bytes.saturating_sub(slice));
-        space.bytes -= self.beyond_slice;
-        let mut notes = Vec::new();
+            .map_or(0, |slice| free_bytes.saturating_sub(slice));
+        let mut notes = space.notes();
         let external = self.journal.as_ref();
         let shown = |option: &String| {
             external.map_or_else(|| option.clone(), |journal| journal.reword(option))
@@ -546,8 +550,8 @@ impl ReadyFileSystem {
                 .map(|point| point.join(ROOT))
                 .collect(),
             abilities,
-            free_bytes: space.bytes,
-            free_inodes: space.inodes,
+            free_bytes: free_bytes - self.beyond_slice,
+            free_inodes: space.inodes.unwrap_or(u64::MAX),
             device: None,
             held: Held::default(),
             warnings: Vec::new(),
@@ -1304,30 +1308,10 @@ pub(super) fn is_about_discard(option: &str) -> bool {
     matches!(option.split('=').next(), Some("discard" | "nodiscard"))
 }
 
-/// The space that a user other than root may still fill.
-pub(super) struct Space {
-    pub bytes: u64,
-    pub inodes: u64,
-    pub block_size: u64,
-}
-
-pub(super) fn free_space(root: &Path) -> Result<Space, TestbedError> {
-    let stat = rustix::fs::statvfs(root).map_err(|errno| {
-        TestbedError::trial("the target's free space is unknown").tried(attempt(
-            "statvfs",
-            root,
-            &errno.into(),
-        ))
-    })?;
-    Ok(Space {
-        bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
-        // File systems that create inodes on demand report 0 inodes.
-        inodes: if stat.f_files == 0 {
-            u64::MAX
-        } else {
-            stat.f_favail
-        },
-        block_size: stat.f_bsize,
+pub(super) fn free_space(root: &Path) -> Result<FreeSpace, TestbedError> {
+    FreeSpace::at(root).map_err(|error| {
+        TestbedError::trial("the target's free space is unknown")
+            .tried(attempt("statvfs", root, &error))
     })
 }
 
@@ -1427,7 +1411,7 @@ fn run(
         false => {
             Err(
                 TestbedError::trial(format!("{} failed ({})", words.join(" "), output.status))
-                    .tried(program::last_lines(&output.stderr)),
+                    .tried(program::complaint(&output)),
             )
         }
     }

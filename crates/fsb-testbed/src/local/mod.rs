@@ -23,7 +23,7 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, mountinfo};
 
 use self::check::journals;
-pub use self::check::{behaves_as_large, side_by_side, slice_size};
+pub use self::check::{ONE_AT_A_TIME, behaves_as_large, side_by_side, slice_size};
 pub(crate) use self::check::{check_cache_limits, check_same_device, check_sizes, media, naming};
 use self::devices::DeviceControls;
 pub(crate) use self::devices::of_directory as place_of_directory;

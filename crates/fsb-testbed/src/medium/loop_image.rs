@@ -14,6 +14,7 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::invoking_user::InvokingUser;
 use fsb_sys::loopdev::{self, LoopDevice, Mode, Window};
 use fsb_sys::pinned::{Node, Pinned};
+use fsb_sys::space::FreeSpace;
 use fsb_sys::{Roots, block, memory, mountinfo, poll_until, read_trimmed};
 use rustix::fs::{
     AtFlags, FallocateFlags, IFlags, MemfdFlags, Mode as Permissions, OFlags, SeekFrom, openat,
@@ -25,6 +26,7 @@ use super::slices::Slice;
 use super::space::SpaceBeneath;
 use super::sparse::{SparseRange, UsedPlaces};
 use crate::Progress;
+use crate::access::{self, Obstacle};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::storage::Storage;
 use crate::{fs, host};
@@ -54,14 +56,18 @@ impl MediumKind for LoopImage {
     fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
         let dir = request.dir;
         let metadata = std::fs::metadata(dir).map_err(|error| {
-            TestbedError::request(format!(
+            let refused = TestbedError::request(format!(
                 "the directory for images, {}, cannot be used",
                 dir.display()
             ))
             .coded(&fsb_model::error::NO_IMAGE_DIRECTORY)
-            .field("path", dir.to_string_lossy().into_owned())
-            .tried(attempt("stat", dir, &error))
-            .advice("make it, or name another with --dir")
+            .field("path", dir.to_string_lossy().into_owned());
+            match access::obstacle(dir, &error) {
+                Some(Obstacle { why, advice }) => refused.tried(why).advice(advice),
+                None => refused
+                    .tried(attempt("stat", dir, &error))
+                    .advice("make it, or name another with --dir"),
+            }
         })?;
         if !metadata.is_dir() {
             return Err(
@@ -205,14 +211,12 @@ fn hold(dir: &Path) -> Result<OwnedFd, TestbedError> {
 
 fn check_space(held: &OwnedFd, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
     let dir = request.dir;
-    let stat = rustix::fs::fstatvfs(held).map_err(|errno| {
-        TestbedError::machine("the free space is unknown").tried(attempt(
-            "statvfs",
-            dir,
-            &errno.into(),
-        ))
+    let space = FreeSpace::of_file(held).map_err(|error| {
+        TestbedError::machine("the free space is unknown").tried(attempt("statvfs", dir, &error))
     })?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let Some(free) = space.bytes else {
+        return Ok(());
+    };
     let size = request.most_bytes();
     let needed = size.saturating_add(margin(size));
     if free >= needed {

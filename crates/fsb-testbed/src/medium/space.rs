@@ -3,7 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use fsb_sys::{Roots, memory};
+use fsb_sys::space::FreeSpace;
+use fsb_sys::{Roots, magic, memory};
 
 /// The space of the file system that holds a sparse image.
 #[derive(Debug, Clone)]
@@ -33,13 +34,13 @@ impl SpaceBeneath {
 /// Returns the free bytes beneath an image: of its file system, or of memory, which has no limit of
 /// its own.
 fn free_beneath(image: &OwnedFd) -> Option<u64> {
-    let found = rustix::fs::fstatvfs(image).ok()?;
-    if found.f_blocks == 0 {
+    let reported = FreeSpace::of_file(image).ok()?.bytes;
+    if reported.is_none() && magic::is_memory_file(image) {
         let roots = Roots::default();
         let available = memory::meminfo(&roots, "MemAvailable")?;
         return Some(
             memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit)),
         );
     }
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
+    reported
 }

@@ -172,6 +172,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         .unwrap_or_else(|| results::default_directory("choose"));
     race::choose(
         resolved,
+        &arguments.targets,
         &out,
         &arguments.output,
         arguments.verbosity,

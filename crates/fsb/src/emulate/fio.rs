@@ -32,6 +32,7 @@ use crate::emulate::own_directory::{self, OwnDirectory};
 use crate::emulate::promises;
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
+use crate::run::backends;
 use crate::run::coordinator;
 use crate::run::space::{FreeSpace, Need};
 use crate::run::stage;
@@ -248,6 +249,14 @@ fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
                 );
                 failure::error(&code::INVALID_FIO, message)
             })?;
+            let spec = job.workload_of(process);
+            if let Some(Ok(backend)) = spec
+                .params
+                .get("backend")
+                .and_then(|name| name.as_str().map(fsb_engine::backend::find))
+            {
+                backends::check_available(backend, &job.name)?;
+            }
             if shared_file(job).is_some_and(|file| !shared.insert(file)) {
                 continue;
             }

@@ -4,6 +4,7 @@
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use fsb_testbed::access::{self, Obstacle};
 use fsb_testbed::control;
 use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
 use rustix::fs::Access;
@@ -21,7 +22,8 @@ pub fn check(directory: &Path, tool: &str) -> anyhow::Result<()> {
             &code::DIRECTORY,
             &error,
             format!(
-                "the directory {shown} cannot be used: {error}; name another one with --dir DIR"
+                "the directory {shown} cannot be used: {}",
+                reason(directory, &error)
             ),
         )
     })?;
@@ -47,9 +49,20 @@ pub fn check(directory: &Path, tool: &str) -> anyhow::Result<()> {
         failure::failed_call(
             &code::DIRECTORY_NOT_WRITABLE,
             &errno.into(),
-            format!("the directory {shown} cannot be written to: {errno}"),
+            format!(
+                "the directory {shown} cannot be written to: {}",
+                reason(directory, &errno.into())
+            ),
         )
     })
+}
+
+/// Returns why a call on a directory failed, and what to do.
+pub fn reason(directory: &Path, error: &std::io::Error) -> String {
+    match access::obstacle(directory, error) {
+        Some(Obstacle { why, advice }) => format!("{why}: {advice}"),
+        None => format!("{error}; name another one with --dir DIR"),
+    }
 }
 
 /// The directory that a run has for itself, which goes with this value; of a killed run the undo

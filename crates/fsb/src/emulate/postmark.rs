@@ -24,6 +24,7 @@ use fsb_model::{Failure, code, failure, notice};
 use fsb_runner::worker::{Requester, Work, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::owner::{self, Rights};
+use fsb_testbed::access::{self, Obstacle};
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
@@ -552,6 +553,15 @@ fn check_report(file: Option<&str>) -> anyhow::Result<()> {
 
 fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> {
     let shown = directory.display();
+    let unreachable = std::fs::metadata(directory)
+        .err()
+        .and_then(|error| access::obstacle(directory, &error));
+    if let Some(Obstacle { why, advice }) = unreachable {
+        return Err(failure::error(
+            &code::DIRECTORY,
+            format!("location {shown} cannot be used: {why}: {advice}"),
+        ));
+    }
     if !directory.is_dir() {
         return Err(failure::error(
             &code::DIRECTORY,
@@ -679,7 +689,10 @@ fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<(
     }
     // If not even the first files fit, the operations, which may be many, need not be simulated.
     let least = u64::from(shape.number) * taken(shape.size_low);
-    if least > rooms.values().map(|room| room.bytes).sum() {
+    let free = rooms
+        .values()
+        .fold(0u64, |sum, room| sum.saturating_add(room.bytes));
+    if least > free {
         let need = Need {
             bytes: least,
             files: u64::from(shape.number),

@@ -19,6 +19,7 @@ use fsb_testbed::lock::RunLock;
 use fsb_testbed::privilege::{self};
 use fsb_testbed::{LocalTestbed, Testbed, TestbedError, control, host, medium};
 
+use super::backends;
 use super::next_command::{advise_on_refused, advise_on_unwritable};
 use super::record::{
     DirectoryJournal, close_segment, end_segment, make_absolute, new_record, resumable, segment,
@@ -73,6 +74,9 @@ pub(super) fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Resu
     }
     check_explain(record)?;
     space::check_run(record, work)?;
+    if record.plan.place == Place::Host {
+        backends::check(record, work)?;
+    }
     turn.take(&command_line())
 }
 

@@ -2,7 +2,7 @@
 
 use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::stop::{Shortfall, StopReason};
-use fsb_model::{RaceEnd, Repetition, RunRecord, Trial};
+use fsb_model::{Outcome, RaceEnd, Repetition, RunRecord, Trial};
 use fsb_report::choice::{self, Choice, Replay};
 use fsb_report::summary::CompactTrial;
 use fsb_results::summary;
@@ -42,6 +42,7 @@ impl Judge for Intervals {
                 half_width,
                 of_ratios,
                 reached: widest.half_width,
+                without_values: without_values(record, trials),
             }),
             Some(widest) => Judgment {
                 shortfall: Some(Shortfall { widest, half_width }),
@@ -53,6 +54,7 @@ impl Judge for Intervals {
     fn reason(
         &self,
         record: &RunRecord,
+        trials: &[Trial],
         ending: Ending,
         made: u32,
         judgment: Judgment,
@@ -68,8 +70,12 @@ impl Judge for Intervals {
                 half_width,
                 of_ratios: true,
                 reached: None,
+                without_values: without_values(record, trials),
             },
-            (Ending::Settled, _) => StopReason::Decided { blocks: made },
+            (Ending::Settled, _) => StopReason::Decided {
+                blocks: made,
+                without_values: without_values(record, trials),
+            },
             (Ending::Cut, _) => StopReason::BudgetCut {
                 blocks: made,
                 planned,
@@ -101,6 +107,17 @@ impl Judge for Intervals {
             }
         }
     }
+}
+
+/// Returns the number of workloads of which no target has a value.
+fn without_values(record: &RunRecord, trials: &[Trial]) -> u32 {
+    let has_value = |label: &str| {
+        trials
+            .iter()
+            .any(|trial| trial.workload == label && trial.counts() && trial.outcome == Outcome::Ok)
+    };
+    let without = record.cells.iter().filter(|cell| !has_value(&cell.label));
+    without.count() as u32
 }
 
 /// A race: a few candidates in each block, until one is found or the budget ends.
@@ -170,6 +187,7 @@ impl Judge for Race {
     fn reason(
         &self,
         _record: &RunRecord,
+        _trials: &[Trial],
         _ending: Ending,
         made: u32,
         _judgment: Judgment,

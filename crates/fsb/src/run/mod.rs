@@ -1,6 +1,7 @@
 //! A run: checks of the request, the processes of the run, what is shown meanwhile, and the run
 //! directory. `remote/` makes the run on another host.
 
+pub mod backends;
 pub mod coordinator;
 mod judge;
 #[cfg(feature = "vm")]

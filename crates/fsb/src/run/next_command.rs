@@ -53,7 +53,12 @@ pub(super) fn advise_on_refused(error: TestbedError) -> anyhow::Error {
 /// one may work.
 pub(super) fn advise_on_unwritable(error: StoreError) -> anyhow::Error {
     match &error {
-        StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+        StoreError::Io { source, .. }
+            if matches!(
+                source.kind(),
+                std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
             failure::advised(
                 &code::DIRECTORY_NOT_WRITABLE,
                 error,

@@ -11,7 +11,7 @@ use fsb_runner::work::Work;
 use fsb_store::RunDirectory;
 use fsb_store::owner::{command_line, holder, result_owner};
 use fsb_testbed::ledger::Owner;
-use fsb_testbed::{LocalTestbed, Testbed};
+use fsb_testbed::{LocalTestbed, ONE_AT_A_TIME, Testbed, TestbedError};
 
 use super::coordinator::{check, run_and_show};
 use super::next_command::{advise_on_refused, advise_on_unwritable};
@@ -25,6 +25,7 @@ use crate::run::progress::Verbosity;
 /// left out and printed.
 pub fn choose(
     mut resolved: Resolved,
+    named: &[String],
     out: &Path,
     output: &Output,
     verbosity: Verbosity,
@@ -43,7 +44,7 @@ pub fn choose(
         return Err(failure::error(&code::NOT_RACED, message));
     }
     record.name = format!("choose · {}", record.plan.name);
-    leave_out_refused(&mut record, &work)?;
+    leave_out_refused(&mut record, &work, named)?;
     schedule::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
     let directory = RunDirectory::create(out, &record, result_owner(), &holder())
@@ -59,9 +60,9 @@ pub fn choose(
     )
 }
 
-/// Checks each candidate alone and leaves out those that cannot race. An error of the baseline is
-/// one of the request.
-fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> {
+/// Checks each candidate alone and leaves out those that cannot race. An error of the baseline, or
+/// of a candidate that the user `named`, is one of the request.
+fn leave_out_refused(record: &mut RunRecord, work: &Work, named: &[String]) -> anyhow::Result<()> {
     let alone = |at: usize| {
         let mut alone = record.clone();
         alone.plan.targets = vec![record.plan.targets[at].clone()];
@@ -72,14 +73,33 @@ fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> 
         if record.plan.place == Place::Host {
             LocalTestbed::new(Owner::current())
                 .check(&schedule::setup(&record))
+                .map_err(|error| TestbedError {
+                    advice: error
+                        .advice
+                        .replace(ONE_AT_A_TIME, ", or let fewer race with --only"),
+                    ..error
+                })
                 .map_err(advise_on_refused)?;
         }
         space::check_run(&record, work)
     };
     ask(0)?;
-    let refused: Vec<(usize, String)> = (1..record.plan.targets.len())
-        .filter_map(|at| Some((at, ask(at).err()?.to_string())))
-        .collect();
+    let mut refused: Vec<(usize, String)> = Vec::new();
+    for at in 1..record.plan.targets.len() {
+        let Err(error) = ask(at) else {
+            continue;
+        };
+        let name = &record.plan.targets[at].name;
+        // Users name targets with NAME=TARGET.
+        let is_of = |text: &String| text == name || text.starts_with(&format!("{name}="));
+        if named.iter().any(is_of) {
+            return Err(error);
+        }
+        let why = error.to_string();
+        // The list of refusals begins each line with the name.
+        let prefix = format!("target {name}: ");
+        refused.push((at, why.strip_prefix(&prefix).unwrap_or(&why).to_owned()));
+    }
     let gone = |at: usize| refused.iter().any(|(known, _)| *known == at);
     let targets = std::mem::take(&mut record.plan.targets);
     let Some(race) = &mut record.plan.race else {

@@ -24,23 +24,20 @@ pub struct Need {
 pub struct FreeSpace {
     /// A directory on it.
     pub path: PathBuf,
+    /// `u64::MAX` if the file system does not report its size.
     pub bytes: u64,
-    /// Files and directories. Some file systems make inodes as they need them and report none.
-    pub files: u64,
-    /// Whether `files` is a limit.
-    limits_files: bool,
+    /// Files and directories. `None` if the file system reports no limit.
+    files: Option<u64>,
 }
 
 impl FreeSpace {
-    /// Returns the free space of the file system of `path`; `None` if the file system does not
-    /// report it.
+    /// Returns the free space of the file system of `path`; `None` if statfs fails.
     pub fn at(path: &Path) -> Option<FreeSpace> {
-        let free = rustix::fs::statvfs(path).ok()?;
+        let reported = fsb_sys::space::FreeSpace::at(path).ok()?;
         Some(FreeSpace {
             path: path.to_owned(),
-            bytes: free.f_bavail.saturating_mul(free.f_frsize),
-            files: free.f_favail,
-            limits_files: free.f_files > 0,
+            bytes: reported.bytes.unwrap_or(u64::MAX),
+            files: reported.inodes,
         })
     }
 
@@ -49,26 +46,29 @@ impl FreeSpace {
         bytes <= self.bytes
     }
 
-    /// Returns whether `files` files fit.
-    fn holds_files(&self, files: u64) -> bool {
-        !self.limits_files || files <= self.files
+    /// Returns the number of files that fit, if it is less than `files`.
+    fn too_few_files(&self, files: u64) -> Option<u64> {
+        self.files.filter(|limit| files > *limit)
     }
 
     /// Returns whether both bytes and files fit.
     pub fn holds(&self, need: Need) -> bool {
-        self.holds_bytes(need.bytes) && self.holds_files(need.files)
+        self.holds_bytes(need.bytes) && self.too_few_files(need.files).is_none()
     }
 
     /// Returns text such as `needs 3 GiB and 7 files at once, and /srv has 1 GiB free and room for
-    /// 5 files`.
+    /// 5 files`. Names only what the file system limits.
     pub fn lacks(&self, need: Need) -> String {
+        let bytes =
+            (self.bytes < u64::MAX).then(|| format!("{} free", show_bytes(self.bytes as f64)));
+        let files = self.files.map(|files| format!("room for {files} files"));
+        let limits: Vec<String> = bytes.into_iter().chain(files).collect();
         format!(
-            "needs {} and {} files at once, and {} has {} free and room for {} files",
+            "needs {} and {} files at once, and {} has {}",
             show_bytes(need.bytes as f64),
             need.files,
             self.path.display(),
-            show_bytes(self.bytes as f64),
-            self.files
+            limits.join(" and ")
         )
     }
 }
@@ -228,13 +228,10 @@ fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> an
             format!("'{label}' needs {needed}, and {path} has {available} free: {advice}"),
         ));
     }
-    if !room.holds_files(inodes) {
+    if let Some(limit) = room.too_few_files(inodes) {
         return Err(failure::error(
             &code::NO_SPACE,
-            format!(
-                "'{label}' makes {inodes} files, and {path} has room for {}",
-                room.files
-            ),
+            format!("'{label}' makes {inodes} files, and {path} has room for {limit}"),
         ));
     }
     Ok(())

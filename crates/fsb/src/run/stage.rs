@@ -255,8 +255,8 @@ pub fn warn_of_concurrent(lock: &mut RunLock) {
 
 /// A change that a killed run left.
 pub struct Leftover {
-    /// `open` if it can be undone; otherwise what became of it: `undone`, `discarded`, `failed` or
-    /// `refused`.
+    /// `open` if it can be undone; otherwise what became of it: `undone`, `discarded`,
+    /// `out-of-reach`, `failed` or `refused`.
     pub state: &'static str,
     /// The file of its entry in the undo ledger.
     pub file: PathBuf,
@@ -271,12 +271,14 @@ pub fn replay() -> (Vec<Leftover>, bool) {
         return (Vec::new(), true);
     };
     let replayed = ledger::replay(&place, &host::boot_id(), control::RULES);
-    let complete = !replayed.iter().any(Replayed::is_open);
+    let remains = |entry: &Replayed| entry.is_open() || matches!(entry.fate, Fate::OutOfReach(_));
+    let complete = !replayed.iter().any(remains);
     let describe = |entry: Replayed| {
         let state = match entry.fate {
             Fate::Live => return None,
             Fate::Undone(_) => "undone",
             Fate::Discarded => "discarded",
+            Fate::OutOfReach(_) => "out-of-reach",
             Fate::Failed(_) => "failed",
             Fate::Refused(_) => "refused",
         };

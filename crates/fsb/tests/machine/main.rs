@@ -28,6 +28,7 @@ mod hostile;
 mod independent;
 mod killed;
 mod maintenance;
+mod mounts;
 mod options;
 mod ownership;
 mod real_file_systems;

@@ -108,7 +108,8 @@ impl Ended {
             (_, _, code) => format!("exit status {}", code.unwrap_or(-1)),
         };
         let words = self.last_words();
-        let full = rustix::fs::statvfs(&around.directory).is_ok_and(|stat| stat.f_bavail == 0);
+        let full = fsb_sys::space::FreeSpace::at(&around.directory)
+            .is_ok_and(|space| space.bytes == Some(0));
         let help = if full || words.contains("No space left on device") {
             "; the target is full: use a larger --size"
         } else if words.contains("Read-only file system") {

@@ -298,10 +298,10 @@ fn check_room(set: &Path, skimmed: &Skimmed) -> Result<(), EngineError> {
             needed = needed.saturating_add(held);
         }
     }
-    let free = rustix::fs::statvfs(set).map_or(u64::MAX, |found| {
-        found.f_bavail.saturating_mul(found.f_frsize)
-    });
-    if needed > free {
+    let reported = fsb_sys::space::FreeSpace::at(set)
+        .ok()
+        .and_then(|space| space.bytes);
+    if let Some(free) = reported.filter(|free| needed > *free) {
         let shown = fsb_model::units::show_bytes;
         return Err(EngineError::new(format!(
             "the files of the trace hold {}, but the target has room for {}: use a larger --size",

@@ -1,0 +1,229 @@
+//! Directories on mounts that lie, that keep users out, or that go away: fsb measures what can be
+//! measured, and names the true reason where it cannot.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::common::*;
+
+/// A directory `data` below `within`, seen through a mount at `view`, which ends with this value.
+struct View {
+    data: PathBuf,
+    point: PathBuf,
+}
+
+impl View {
+    fn new(within: &Path) -> View {
+        let [data, point] = ["data", "view"].map(|name| within.join(name));
+        for path in [&data, &point] {
+            fs::create_dir(path).unwrap();
+        }
+        View { data, point }
+    }
+
+    /// Mounts `data` with bindfs.
+    fn bind(within: &Path, options: &[&str]) -> View {
+        let view = View::new(within);
+        view.bind_again(options);
+        view
+    }
+
+    fn bind_again(&self, options: &[&str]) {
+        let mut command = Command::new("bindfs");
+        let mounted = command
+            .args(options)
+            .args([&self.data, &self.point])
+            .output();
+        let mounted = mounted.unwrap();
+        assert!(mounted.status.success(), "{}", stderr(&mounted));
+    }
+
+    fn unmount(&self) {
+        let unmounted = Command::new("umount").arg(&self.point).output().unwrap();
+        assert!(unmounted.status.success(), "{}", stderr(&unmounted));
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // A test that unmounted it has nothing left to unmount.
+        let _ = Command::new("umount").arg("-l").arg(&self.point).output();
+    }
+}
+
+const RUN: &str = "run tiny.toml ./view --allow-concurrent -q --out run";
+
+fn expect_all_measured(run: &Path) {
+    for trial in trials(run) {
+        assert!(
+            matches!(
+                trial["outcome"].as_str(),
+                Some("ok" | "not_applicable" | "invalid")
+            ),
+            "{}: {}",
+            trial["workload"],
+            trial["error"]
+        );
+    }
+}
+
+#[test]
+fn a_mount_without_allow_other_is_refused_before_anything_is_made() {
+    needs!(root);
+    needs!(program "bindfs");
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let view = View::bind(scratch.path(), &["--no-allow-other"]);
+    let error = fails(scratch.path(), RUN, 3, "target/directory-not-writable");
+    let text = text_of(&error);
+    assert!(
+        text.contains("allow_other") && text.contains("--force-root-user"),
+        "{text}"
+    );
+    assert_eq!(fs::read_dir(&view.data).unwrap().count(), 0);
+    fs::remove_dir_all(scratch.path().join("run")).unwrap();
+    succeeds(
+        scratch.path(),
+        &[&words(RUN)[..], &["--force-root-user"]].concat(),
+    );
+    expect_all_measured(&scratch.path().join("run"));
+}
+
+#[test]
+fn a_dead_server_is_named() {
+    needs!(root);
+    needs!(program "bindfs");
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let view = View::new(scratch.path());
+    let mut server = Command::new("bindfs")
+        .args(["-f"])
+        .args([&view.data, &view.point])
+        .spawn()
+        .unwrap();
+    wait_until("the mount", Duration::from_secs(10), || {
+        fs::read_to_string("/proc/self/mounts")
+            .unwrap()
+            .contains(view.point.to_str().unwrap())
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let error = fails(scratch.path(), RUN, 3, "target/directory-not-writable");
+    let text = text_of(&error);
+    assert!(
+        text.contains("has died") && text.contains("umount"),
+        "{text}"
+    );
+    let doctor = fsb(scratch.path(), "doctor --quick --dir ./view");
+    assert!(stdout(&doctor).contains("has died"), "{}", stdout(&doctor));
+    let fio = scratch.path().join("a.fio");
+    fs::write(&fio, "[a]\nrw=write\nbs=4k\nsize=64k\n").unwrap();
+    let refused = fsb(scratch.path(), "fio --dir ./view a.fio");
+    assert!(
+        stderr(&refused).contains("has died"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn owners_and_modes_that_the_file_system_decides_are_no_replacement() {
+    needs!(root);
+    needs!(program "bindfs");
+    for options in [
+        &["--force-user=nobody", "--force-group=nogroup"][..],
+        &["--create-for-user=nobody", "--chown-ignore"],
+        &["--perms=0777", "--chown-deny", "--chmod-ignore"],
+    ] {
+        let scratch = scratch();
+        tiny_plan(scratch.path());
+        let view = View::bind(scratch.path(), options);
+        succeeds(scratch.path(), RUN);
+        expect_all_measured(&scratch.path().join("run"));
+        assert_eq!(fs::read_dir(&view.data).unwrap().count(), 0, "{options:?}");
+    }
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let view = View::bind(scratch.path(), &["--chown-ignore"]);
+    let output = fsb(scratch.path(), RUN);
+    expect_code(&output, 4);
+    let text = stdout(&output);
+    assert!(
+        text.contains("gives the directory to user 0") && !text.contains("replaced"),
+        "{text}"
+    );
+    assert_eq!(fs::read_dir(&view.data).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_system_without_blocks_is_measured() {
+    needs!(root);
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let view = View::new(scratch.path());
+    let mut mount = Command::new("mount");
+    let mounted = mount.args(["-t", "ramfs", "ramfs"]).arg(&view.point);
+    assert!(mounted.status().unwrap().success());
+    succeeds(scratch.path(), RUN);
+    let run = record(&scratch.path().join("run"));
+    assert!(
+        run["targets"]["./view"]["notes"]
+            .to_string()
+            .contains("no blocks"),
+        "{:#}",
+        run["targets"]
+    );
+    let fio = scratch.path().join("a.fio");
+    fs::write(&fio, "[a]\nrw=write\nbs=4k\nsize=64k\n").unwrap();
+    succeeds(
+        scratch.path(),
+        "fio -q --allow-concurrent --dir ./view a.fio",
+    );
+}
+
+/// A directory on a mount that is away is not gone.
+#[test]
+fn the_directory_of_a_killed_run_is_removed_when_its_mount_is_back() {
+    needs!(root);
+    needs!(program "bindfs");
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let view = View::bind(scratch.path(), &[]);
+    let child = Running::start(
+        scratch.path(),
+        &[&words(RUN)[..], &["--blocks", "50"]].concat(),
+    );
+    wait_until("trials", Duration::from_secs(60), || {
+        trials(&scratch.path().join("run")).len() > 2
+    });
+    kill_watcher(child.id());
+    child.signal(rustix::process::Signal::KILL);
+    child.wait();
+    wait_until("the unmount", Duration::from_secs(30), || {
+        Command::new("umount")
+            .arg(&view.point)
+            .output()
+            .unwrap()
+            .status
+            .success()
+    });
+    let about_view = |changes: Vec<(String, String)>| -> Vec<(String, String)> {
+        let point = view.point.to_str().unwrap();
+        let about = changes.into_iter().filter(|(_, text)| text.contains(point));
+        about.collect()
+    };
+    let (output, changes) = clean(scratch.path(), &[]);
+    let changes = about_view(changes);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0].0, "out-of-reach", "{changes:?}");
+    assert!(changes[0].1.contains("is not mounted at"), "{changes:?}");
+    expect_code(&output, 3);
+    assert_eq!(fs::read_dir(&view.data).unwrap().count(), 1);
+    view.bind_again(&[]);
+    let (_, changes) = clean(scratch.path(), &[]);
+    assert_eq!(about_view(changes)[0].0, "undone");
+    assert_eq!(fs::read_dir(&view.data).unwrap().count(), 0);
+    view.unmount();
+}
