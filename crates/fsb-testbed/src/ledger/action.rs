@@ -10,12 +10,14 @@ use std::time::Duration;
 use fsb_sys::blkpg::{self, Partition};
 use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{Refusal, attempt};
-use fsb_sys::{Roots, cgroup, loopdev, magic, md, poll_until, read_trimmed, swap, systemd};
+use fsb_sys::{Roots, cgroup, dm, loopdev, magic, md, poll_until, read_trimmed, swap, systemd};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
 pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
+/// The beginning of the names of mapped devices that [`Action::RemoveMapping`] may remove.
+pub(crate) const MAPPING_PREFIX: &str = "fsb-";
 /// Partitions that fsb adds begin and end at multiples of these bytes.
 pub(crate) const GRAIN: u64 = 1 << 20;
 
@@ -56,6 +58,11 @@ pub enum Action {
         number: u32,
         /// Names of its members, sorted. An array with other members belongs to another program.
         members: Vec<String>,
+    },
+    /// Remove a device of the device mapper that fsb made.
+    RemoveMapping {
+        /// The name, which begins with [`MAPPING_PREFIX`].
+        name: String,
     },
     /// Remove a partition from the kernel that fsb added and that no table on the disk contains.
     RemovePartition {
@@ -101,6 +108,7 @@ impl fmt::Display for Action {
                 ..
             } => write!(f, "remove /dev/loop{index}"),
             Action::StopArray { number, .. } => write!(f, "stop the array /dev/md{number}"),
+            Action::RemoveMapping { name } => write!(f, "remove the mapped device {name}"),
             Action::RemovePartition {
                 major,
                 minor,
@@ -136,6 +144,7 @@ impl Action {
             Action::RemoveDirectory { .. }
             | Action::RemoveLoop { .. }
             | Action::StopArray { .. }
+            | Action::RemoveMapping { .. }
             | Action::RemovePartition { .. }
             | Action::RemoveCgroup { .. } => None,
         }
@@ -158,6 +167,7 @@ impl Action {
                 None => self.to_string(),
             }),
             Action::StopArray { number, members } => md::stop(*number, members),
+            Action::RemoveMapping { name } => dm::remove(name),
             Action::RemovePartition {
                 major,
                 minor,

@@ -25,7 +25,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat
 use serde::{Deserialize, Serialize};
 
 pub use action::Action;
-pub(crate) use action::{DIRECTORY_PREFIX, GRAIN};
+pub(crate) use action::{DIRECTORY_PREFIX, GRAIN, MAPPING_PREFIX};
 pub use fsb_sys::blkpg::Partition;
 
 /// An open ledger, which writes entries for one owner.
@@ -748,6 +748,7 @@ fn admit(
         (None, Action::RemoveDirectory { path, .. }) => path.file_name().is_some_and(is_own_name),
         (None, Action::RemoveLoop { index, .. }) => *index < MOST_DEVICES,
         (None, Action::StopArray { number, .. }) => *number < MOST_DEVICES,
+        (None, Action::RemoveMapping { name }) => name.starts_with(MAPPING_PREFIX),
         (
             None,
             Action::RemovePartition {
@@ -806,6 +807,7 @@ fn path_of(action: &Action) -> Option<&Path> {
         | Action::RemoveCgroup { path } => Some(path),
         Action::RemoveLoop { .. }
         | Action::StopArray { .. }
+        | Action::RemoveMapping { .. }
         | Action::RemovePartition { .. }
         | Action::StartUnit { .. } => None,
     }
