@@ -769,6 +769,7 @@ impl<'v> Anonymiser<'v> {
                 .split('+')
                 .map(|member| match member {
                     "loop" | "ram" => member.to_owned(),
+                    setting if crate::target::is_setting(setting) => setting.to_owned(),
                     path => self.device_path(path),
                 })
                 .collect::<Vec<_>>()

@@ -161,6 +161,40 @@ pub struct Medium {
     pub argument: Option<String>,
 }
 
+/// Media that are made of other media: arrays, an encrypted device, a logical volume. Their
+/// argument is `SETTING=VALUE+…+MEMBER+…`.
+pub const COMPOSED: [&str; 6] = ["raid0", "raid1", "raid5", "raid10", "luks", "lvm"];
+
+impl Medium {
+    /// Returns whether it is made of other media.
+    pub fn is_composed(&self) -> bool {
+        COMPOSED.contains(&self.name.as_str())
+    }
+
+    /// Returns the texts of the media that it is made of: `loop`, `/dev/sdb`. For a device, returns
+    /// its path.
+    pub fn members(&self) -> impl Iterator<Item = &str> {
+        self.parts().filter(|part| !is_setting(part))
+    }
+
+    /// Returns the settings of a medium that is made of others, such as `chunk=512K`.
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
+        let settings = self.parts().filter(|part| is_setting(part));
+        settings.filter_map(|part| part.split_once('='))
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let argument = self.argument.as_deref().into_iter();
+        argument.flat_map(|argument| argument.split('+'))
+    }
+}
+
+/// Returns whether a part of the argument of a medium is `SETTING=VALUE`. Paths of devices may
+/// contain `=`.
+pub fn is_setting(part: &str) -> bool {
+    !part.starts_with('/') && part.contains('=')
+}
+
 /// Returns the last value of an option, which is the one that counts.
 pub fn last_value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     let mut values = options
@@ -500,10 +534,9 @@ fn split_medium<'a>(text: &str, body: &'a str) -> Result<(&'a str, Medium), Targ
             name: "device".to_owned(),
             argument: Some(path.to_owned()),
         },
-        array if array.starts_with("raid0:") => Medium {
-            name: "raid0".to_owned(),
-            argument: Some(array["raid0:".len()..].to_owned()),
-        },
+        composed if composed_medium(composed).is_some() => {
+            composed_medium(composed).unwrap_or_default()
+        }
         // For tests of fsb itself.
         fault if fault.starts_with("fault:") => Medium {
             name: "fault".to_owned(),
@@ -515,6 +548,15 @@ fn split_medium<'a>(text: &str, body: &'a str) -> Result<(&'a str, Medium), Targ
         return Ok((body, Medium::default()));
     }
     Ok((&body[..body.len() - last.len() - 1], medium))
+}
+
+/// Parses a medium that is made of others: `raid0:/dev/sdb+/dev/sdc`.
+fn composed_medium(text: &str) -> Option<Medium> {
+    let (name, argument) = text.split_once(':')?;
+    COMPOSED.contains(&name).then(|| Medium {
+        name: name.to_owned(),
+        argument: Some(argument.to_owned()),
+    })
 }
 
 /// Splits at `separator`, but not between double quotes. Returns `None` if a quote is not closed.
@@ -883,7 +925,7 @@ mod tests {
             mkfs in prop::collection::vec("[-a-zA-Z0-9,=^@]{1,6}|[a-z ]{1,5}", 0..3),
             tune in prop::collection::vec(prop::collection::vec("[-a-zA-Z0-9,=^@]{1,6}", 0..3), 0..3),
             journal in prop::sample::select(vec!["", ",journal=loop", ",journal=ram", ",journal=\"/dev/disk/a,b@c\""]),
-            medium in prop::sample::select(vec!["", "@ram", "@/dev/sdb1", "@raid0:/dev/a+/dev/b"]),
+            medium in prop::sample::select(vec!["", "@ram", "@/dev/sdb1", "@raid0:/dev/a+/dev/b", "@raid5:chunk=512K+loop+loop+loop", "@lvm:kind=thin+loop"]),
         ) {
             let is_word = |option: &String| !option.starts_with("mkfs=") && !option.starts_with("tune=");
             let options: Vec<_> = options.into_iter().filter(is_word).collect();

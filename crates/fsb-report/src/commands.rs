@@ -325,14 +325,10 @@ fn tmpfs(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, recipe: 
 }
 
 fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, recipe: &Recipe) {
-    if let Some(members) = spec
-        .medium
-        .argument
-        .as_ref()
-        .filter(|_| spec.medium.name == "raid0")
-    {
+    if spec.medium.is_composed() {
         lines.comment(&format!(
-            "measured on a RAID-0 of {members}: {DEVICE} is the array"
+            "measured on {}: {DEVICE} is that device",
+            spec.medium
         ));
     }
     match &recipe.make {

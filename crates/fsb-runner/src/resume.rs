@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fsb_model::host::{DeviceManifest, VmRecord};
 use fsb_model::run::MediumRecord;
+use fsb_model::target::{COMPOSED, is_setting};
 use fsb_model::{Phase, Place, RunRecord, Trial};
 use fsb_testbed::host;
 
@@ -128,8 +129,15 @@ pub(crate) fn same_media(
 /// begun on.
 pub(crate) fn same_named(record: &RunRecord) -> Result<(), String> {
     for (medium, old) in &record.media {
-        let members: Vec<(&str, &DeviceManifest)> = match medium.strip_prefix("raid0:") {
-            Some(members) => members.split('+').zip(&old.device.beneath).collect(),
+        let composed = medium
+            .split_once(':')
+            .filter(|(name, _)| COMPOSED.contains(name));
+        let members: Vec<(&str, &DeviceManifest)> = match composed {
+            Some((_, argument)) => argument
+                .split('+')
+                .filter(|part| !is_setting(part))
+                .zip(&old.device.beneath)
+                .collect(),
             None => vec![(medium.as_str(), &old.device)],
         };
         for (path, old) in members {

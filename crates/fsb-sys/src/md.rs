@@ -73,26 +73,89 @@ pub fn path(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/md{number}"))
 }
 
-/// Checks that the kernel can make a RAID-0, and loads its module if necessary.
-pub fn has_raid0(roots: &Roots) -> Result<(), Refusal> {
+/// A level of arrays.
+#[derive(Debug)]
+pub struct Level {
+    /// The name that /proc/mdstat has for it.
+    pub name: &'static str,
+    /// The name for users.
+    pub shown: &'static str,
+    /// The kernel modules that it needs if they are not built in.
+    pub modules: &'static [&'static str],
+    /// The kernel's number of it.
+    pub level: i32,
+    /// The kernel's number of the layout that mdadm chooses.
+    layout: i32,
+    /// The smallest number of members.
+    pub least: usize,
+    /// Whether it divides data into chunks.
+    pub has_chunks: bool,
+}
+
+/// Data in stripes.
+pub static RAID0: Level = Level {
+    name: "raid0",
+    shown: "RAID-0",
+    modules: &["raid0"],
+    level: 0,
+    layout: 0,
+    least: 2,
+    has_chunks: true,
+};
+
+/// A copy on each member.
+pub static RAID1: Level = Level {
+    name: "raid1",
+    shown: "RAID-1",
+    modules: &["raid1"],
+    level: 1,
+    layout: 0,
+    least: 2,
+    has_chunks: false,
+};
+
+/// Data and parity in stripes, left-symmetric.
+pub static RAID5: Level = Level {
+    name: "raid5",
+    shown: "RAID-5",
+    modules: &["raid456"],
+    level: 5,
+    layout: 2,
+    least: 3,
+    has_chunks: true,
+};
+
+/// Two copies near each other, in stripes.
+pub static RAID10: Level = Level {
+    name: "raid10",
+    shown: "RAID-10",
+    modules: &["raid10"],
+    level: 10,
+    layout: 0x102,
+    least: 2,
+    has_chunks: true,
+};
+
+/// Checks that the kernel can make an array of that level, and loads its module if necessary.
+pub fn has(level: &Level, roots: &Roots) -> Result<(), Refusal> {
     let known = || {
         let text = std::fs::read_to_string(roots.proc.join("mdstat")).unwrap_or_default();
         let personalities = text
             .lines()
             .find_map(|line| line.strip_prefix("Personalities :"))
             .map(str::to_owned);
-        personalities.map(|all| all.contains("[raid0]"))
+        personalities.map(|all| all.contains(&format!("[{}]", level.name)))
     };
     if known() == Some(true) {
         return Ok(());
     }
     if let Some(modprobe) = program::find("modprobe") {
         // The messages of modprobe add nothing: the next check shows the result.
-        let _ = program::run(&modprobe, &["raid0"]);
+        let _ = program::run(&modprobe, level.modules);
     }
     match known() {
         Some(true) => Ok(()),
-        Some(false) => Err("this kernel's md has no raid0".into()),
+        Some(false) => Err(format!("this kernel's md has no {}", level.name).into()),
         None => Err("this kernel has no md".into()),
     }
 }
@@ -104,11 +167,17 @@ pub fn free_number(roots: &Roots) -> Option<u32> {
         .find(|number| !roots.sys.join(format!("block/md{number}")).exists())
 }
 
-/// Makes a RAID-0 of `members` with chunks of `chunk` bytes and starts it. Stops a partly
-/// configured array on failure.
-pub fn start(number: u32, members: &[DeviceNumber], chunk: u32) -> Result<(), Refusal> {
+/// Makes an array of `members` with chunks of `chunk` bytes and starts it, without a superblock and
+/// as if its copies and its parity were those of its data. Stops a partly configured array on
+/// failure.
+pub fn start(
+    level: &Level,
+    number: u32,
+    members: &[DeviceNumber],
+    chunk: u32,
+) -> Result<(), Refusal> {
     let device = make(number)?;
-    let started = configure(&device, members, chunk);
+    let started = configure(level, &device, members, chunk);
     if started.is_err() {
         // The array is incomplete. The caller reports the first error, which explains the failure.
         let _ = call(&device, STOP_ARRAY, std::ptr::null::<Param>());
@@ -136,7 +205,12 @@ fn open(number: u32) -> Result<OwnedFd, Refusal> {
     device.open_again(true, false).map_err(refused)
 }
 
-fn configure(device: &OwnedFd, members: &[DeviceNumber], chunk: u32) -> Result<(), Refusal> {
+fn configure(
+    level: &Level,
+    device: &OwnedFd,
+    members: &[DeviceNumber],
+    chunk: u32,
+) -> Result<(), Refusal> {
     let refused = |what: &str, error: &io::Error| Refusal::call(what, error);
     let count = members.len() as i32;
     let info = ArrayInfo {
@@ -147,7 +221,9 @@ fn configure(device: &OwnedFd, members: &[DeviceNumber], chunk: u32) -> Result<(
         state: 1,
         active_disks: count,
         working_disks: count,
-        chunk_size: chunk as i32,
+        level: level.level,
+        layout: level.layout,
+        chunk_size: if level.has_chunks { chunk as i32 } else { 0 },
         ..ArrayInfo::default()
     };
     call(device, SET_ARRAY_INFO, &info).map_err(|error| refused("SET_ARRAY_INFO", &error))?;
@@ -235,7 +311,7 @@ mod tests {
             sys: tree.path().to_owned(),
         };
         assert_eq!(
-            has_raid0(&roots).unwrap_err(),
+            has(&RAID0, &roots).unwrap_err(),
             "this kernel has no md".into()
         );
         std::fs::write(
@@ -244,7 +320,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            has_raid0(&roots).unwrap_err(),
+            has(&RAID0, &roots).unwrap_err(),
             "this kernel's md has no raid0".into()
         );
         std::fs::write(
@@ -252,7 +328,7 @@ mod tests {
             "Personalities : [raid1] [raid0]\n",
         )
         .unwrap();
-        assert_eq!(has_raid0(&roots), Ok(()));
+        assert_eq!(has(&RAID0, &roots), Ok(()));
         std::fs::create_dir_all(tree.path().join("block/md127")).unwrap();
         assert_eq!(free_number(&roots), Some(126));
         assert!(members(127, &roots).is_empty());

@@ -139,13 +139,9 @@ impl Storage {
 
 /// Returns whether the plan itself asks for a medium in memory.
 pub(crate) fn is_memory_medium(medium: &Medium) -> bool {
-    let members = medium
-        .argument
-        .iter()
-        .flat_map(|argument| argument.split('+'));
     [medium.name.as_str()]
         .into_iter()
-        .chain(members)
+        .chain(medium.members())
         .any(|name| name == "ram")
 }
 

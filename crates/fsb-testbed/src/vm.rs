@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use fsb_model::run::MediumRecord;
+use fsb_model::target::{COMPOSED, is_setting};
 use fsb_model::units::{show_bytes, show_size};
 use fsb_model::{Medium, Target, TargetKind, Warning};
 use fsb_sys::error::TestbedError;
@@ -189,13 +190,9 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
                 .map(|name| (*name).to_owned()),
         );
         // Images in files become disks of the guest.
-        let members = spec
-            .medium
-            .argument
-            .as_deref()
-            .filter(|_| spec.medium.name == "raid0");
+        let members = Some(&spec.medium).filter(|medium| medium.is_composed());
         let media = std::iter::once(spec.medium.name.as_str())
-            .chain(members.into_iter().flat_map(|all| all.split('+')));
+            .chain(members.into_iter().flat_map(Medium::members));
         for name in media.filter(|name| *name != "loop" && !name.starts_with('/')) {
             modules.extend(
                 medium::find(name)?
@@ -255,7 +252,9 @@ fn medium_sizes(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError> {
     for (text, request) in local::media(setup) {
         let size = match request.medium.name.as_str() {
             // The guest's kernel joins them.
-            "raid0" => medium::RAID0.check_members(&request)?,
+            _ if request.medium.is_composed() => medium::find(&request.medium.name)?
+                .composed()
+                .map_or(Ok(0), |composed| composed.check_members(&request))?,
             #[cfg(any(test, feature = "faults"))]
             "fault" => medium::fault_members(&request).map(|(_, members)| members[0].1)?,
             name => medium::find(name)?.check(&request)?,
@@ -314,30 +313,7 @@ impl Disks {
                     storage: storage.unwrap_or_default(),
                 }))
             }
-            "raid0" => {
-                let members = medium::RAID0.members(request)?;
-                let mut texts = Vec::new();
-                for (place, Member { medium, size }) in (0..).zip(&members) {
-                    let seed = request.seed.wrapping_add(place);
-                    let request = MediumRequest {
-                        medium,
-                        size: *size,
-                        seed,
-                        ..*request
-                    };
-                    texts.push(self.medium(&request, progress)?.to_string());
-                }
-                let array = Medium {
-                    name: "raid0".to_owned(),
-                    argument: Some(texts.join("+")),
-                };
-                if let Some(why) =
-                    medium::shared_disk(&request.medium.to_string(), &members, request.dir)
-                {
-                    self.unjudged.insert(array.to_string(), why);
-                }
-                Ok(array)
-            }
+            _ if request.medium.is_composed() => self.composed(request, progress),
             #[cfg(any(test, feature = "faults"))]
             "fault" => {
                 let (kind, members) = medium::fault_members(request)?;
@@ -358,6 +334,40 @@ impl Disks {
             // Memory of the guest, which needs nothing from this machine.
             _ => Ok(request.medium.clone()),
         }
+    }
+
+    /// Makes the members of a medium that the guest's kernel makes of them.
+    fn composed(
+        &mut self,
+        request: &MediumRequest<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Medium, TestbedError> {
+        let kind = medium::find(&request.medium.name)?;
+        let members = kind
+            .composed()
+            .map_or(Ok(Vec::new()), |composed| composed.members(request))?;
+        let settings = request.medium.settings();
+        let mut texts: Vec<String> = settings
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        for (place, Member { medium, size }) in (0..).zip(&members) {
+            let seed = request.seed.wrapping_add(place);
+            let request = MediumRequest {
+                medium,
+                size: *size,
+                seed,
+                ..*request
+            };
+            texts.push(self.medium(&request, progress)?.to_string());
+        }
+        let inside = Medium {
+            name: request.medium.name.clone(),
+            argument: Some(texts.join("+")),
+        };
+        if let Some(why) = medium::shared_disk(&request.medium.to_string(), &members, request.dir) {
+            self.unjudged.insert(inside.to_string(), why);
+        }
+        Ok(inside)
     }
 
     fn add(&mut self, medium: HostMedium) -> Medium {
@@ -458,8 +468,12 @@ impl Disks {
             found.filled.clone_from(&own.filled);
             found.summary.clone_from(&own.summary);
         }
-        if let Some(members) = guest.strip_prefix("raid0:") {
-            for (member, text) in found.device.beneath.iter_mut().zip(members.split('+')) {
+        let composed = guest
+            .split_once(':')
+            .filter(|(name, _)| COMPOSED.contains(name));
+        if let Some((_, argument)) = composed {
+            let members = argument.split('+').filter(|part| !is_setting(part));
+            for (member, text) in found.device.beneath.iter_mut().zip(members) {
                 let inside = MediumRecord {
                     device: std::mem::take(member),
                     ..MediumRecord::default()

@@ -234,17 +234,22 @@ impl Tally {
             ..self.seen.observed()
         };
         let (outcome, reason) = match ended {
-            Ok(()) => match checks::verdict(profile, &target.abilities, &self.seen, &self.measured)
-                .and_then(|()| unflushed(&target.held, &self.measured))
-                .and_then(|()| into_holes(self.hole_bytes, &self.measured))
-                .and_then(|()| {
-                    small_device(
-                        profile,
-                        target.record.small_device,
-                        &self.measured,
-                        &self.samples,
-                    )
-                }) {
+            Ok(()) => match checks::verdict(
+                &packed(profile, target),
+                &target.abilities,
+                &self.seen,
+                &self.measured,
+            )
+            .and_then(|()| unflushed(&target.held, &self.measured))
+            .and_then(|()| into_holes(self.hole_bytes, &self.measured))
+            .and_then(|()| {
+                small_device(
+                    profile,
+                    target.record.small_device,
+                    &self.measured,
+                    &self.samples,
+                )
+            }) {
                 Ok(()) => (Outcome::Ok, None),
                 Err(why) => (Outcome::Invalid, Some(why)),
             },
@@ -431,6 +436,21 @@ impl Failure {
             Failure::Lost(_) | Failure::OutOfTime(_) => self,
         }
     }
+}
+
+/// Returns the profile with the bytes that the target must read for cold metadata. The tables of an
+/// image are compressed: squashfs needs five bytes for an inode like its neighbours.
+fn packed(profile: &Profile, target: &Provisioned) -> Profile {
+    const RATIO: u64 = 32;
+    let is_packed = target
+        .abilities
+        .sealing
+        .is_some_and(|sealing| sealing.read_only);
+    let mut profile = profile.clone();
+    if is_packed && profile.metadata_only {
+        profile.cold_bytes_per_operation /= RATIO;
+    }
+    profile
 }
 
 /// Refuses a cell that the target cannot do, before it is measured: docs/methods/method.md, "Not

@@ -87,6 +87,12 @@ pub static REGISTRY: &[Suite] = &[
         text: include_str!("benas-postmark.toml"),
     },
     Suite {
+        name: "containers",
+        about: "What containers ask of layers: lookups, the first write to a file, removals, an image unpacked.",
+        machine: None,
+        text: include_str!("containers.toml"),
+    },
+    Suite {
         name: "filetree",
         about: "Trees of files copied into the target, within it in three ways, and deleted; durable at the end.",
         machine: None,

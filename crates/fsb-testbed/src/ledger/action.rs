@@ -13,7 +13,7 @@ use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{Refusal, attempt};
 use fsb_sys::zpool::Pool;
 use fsb_sys::{
-    Roots, cgroup, loopdev, magic, md, mountinfo, poll_until, read_trimmed, swap, systemd,
+    Roots, cgroup, dm, loopdev, magic, md, mountinfo, poll_until, read_trimmed, swap, systemd,
 };
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,6 +23,8 @@ use crate::access::{self, Obstacle};
 
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
 pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
+/// The beginning of the names of mapped devices that [`Action::RemoveMapping`] may remove.
+pub(crate) const MAPPING_PREFIX: &str = "fsb-";
 /// Partitions that fsb adds begin and end at multiples of these bytes.
 pub(crate) const GRAIN: u64 = 1 << 20;
 
@@ -73,6 +75,11 @@ pub enum Action {
         major: u32,
         /// Number of the device: minor.
         minor: u32,
+    },
+    /// Remove a device of the device mapper that fsb made.
+    RemoveMapping {
+        /// The name, which begins with [`MAPPING_PREFIX`].
+        name: String,
     },
     /// Remove a partition from the kernel that fsb added and that no table on the disk contains.
     RemovePartition {
@@ -155,6 +162,7 @@ impl fmt::Display for Action {
                 let pool = Pool::of_number(DeviceNumber(*major, *minor));
                 write!(f, "export the pool {}", pool.name())
             }
+            Action::RemoveMapping { name } => write!(f, "remove the mapped device {name}"),
             Action::RemovePartition {
                 major,
                 minor,
@@ -191,6 +199,7 @@ impl Action {
             | Action::RemoveLoop { .. }
             | Action::StopArray { .. }
             | Action::ExportPool { .. }
+            | Action::RemoveMapping { .. }
             | Action::RemovePartition { .. }
             | Action::RemoveCgroup { .. } => None,
         }
@@ -216,6 +225,7 @@ impl Action {
             Action::ExportPool { major, minor } => {
                 Pool::of_number(DeviceNumber(*major, *minor)).remove()
             }
+            Action::RemoveMapping { name } => dm::remove(name),
             Action::RemovePartition {
                 major,
                 minor,

@@ -27,7 +27,7 @@ use rustix::fs::{
 use serde::{Deserialize, Serialize};
 
 pub use action::{Action, MountOfDirectory};
-pub(crate) use action::{DIRECTORY_PREFIX, GRAIN, shown_by_file_system};
+pub(crate) use action::{DIRECTORY_PREFIX, GRAIN, MAPPING_PREFIX, shown_by_file_system};
 pub use fsb_sys::blkpg::Partition;
 
 /// An open ledger, which writes entries for one owner.
@@ -809,6 +809,7 @@ fn admit(
         (None, Action::ExportPool { major, minor }) => {
             *major < MOST_DEVICES && *minor < MOST_DEVICES
         }
+        (None, Action::RemoveMapping { name }) => name.starts_with(MAPPING_PREFIX),
         (
             None,
             Action::RemovePartition {
@@ -868,6 +869,7 @@ fn path_of(action: &Action) -> Option<&Path> {
         Action::RemoveLoop { .. }
         | Action::StopArray { .. }
         | Action::ExportPool { .. }
+        | Action::RemoveMapping { .. }
         | Action::RemovePartition { .. }
         | Action::StartUnit { .. } => None,
     }

@@ -176,12 +176,7 @@ pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
     let mut seen: BTreeMap<block::DeviceNumber, String> = BTreeMap::new();
     for (text, request) in media(setup).into_iter().chain(journals(setup)) {
         // Each member of an array counts.
-        let paths = request
-            .medium
-            .argument
-            .as_deref()
-            .unwrap_or_default()
-            .split('+');
+        let paths = request.medium.members();
         for number in paths.filter_map(|path| block::number_of(Path::new(path))) {
             if let Some(other) = seen.insert(number, text.clone()) {
                 return Err(match other == text {

@@ -1114,6 +1114,7 @@ fn format(
         .member
         .device_size()
         .filter(|size| is_smaller_slice(medium, size));
+    medium.renew()?;
     show_size(request, medium, large_size.map(|_| 0))?;
     let bytes = block::number_of(medium.device())
         .and_then(|number| block::size(&number.directory(&Roots::default())?));

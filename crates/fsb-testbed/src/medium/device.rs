@@ -205,12 +205,10 @@ fn loop_is_direct(number: DeviceNumber) -> Option<bool> {
 pub fn named_devices(targets: &[Target], wipe: &[PathBuf]) -> BTreeMap<PathBuf, DeviceId> {
     let roots = Roots::default();
     let specs = targets.iter().filter_map(Target::file_system);
-    let arguments = specs
-        .flat_map(|spec| spec.media())
-        .filter_map(|medium| medium.argument.as_deref());
     // Each member of an array counts.
-    let named = arguments
-        .flat_map(|argument| argument.split('+'))
+    let named = specs
+        .flat_map(|spec| spec.media())
+        .flat_map(fsb_model::Medium::members)
         .filter(|text| text.starts_with('/'));
     let paths = named.map(PathBuf::from).chain(wipe.iter().cloned());
     paths

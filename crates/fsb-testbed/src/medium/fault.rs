@@ -10,10 +10,10 @@ use fsb_sys::dm::{Line, Mapped};
 use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, block};
 
+use super::composed::member;
 use super::kind::{
     FindMedium, GRANULE, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium,
 };
-use super::raid0::member;
 use crate::Progress;
 use crate::host;
 use crate::ledger::Ledger;
@@ -119,7 +119,7 @@ fn parts(request: &MediumRequest<'_>) -> Result<(&'static FaultKind, Members), T
     ))
 }
 
-/// Like [`Raid0::members`](super::raid0::Raid0::members), with the name of the kind before them.
+/// Like [`Composed::members`](super::kind::Composed::members), with the name of the kind before them.
 pub(crate) fn fault_members(
     request: &MediumRequest<'_>,
 ) -> Result<(&'static str, Members), TestbedError> {

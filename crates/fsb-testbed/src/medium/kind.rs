@@ -128,6 +128,28 @@ pub struct MediumArgument {
     pub required: bool,
 }
 
+/// A medium that is made of other media.
+pub trait Composed {
+    /// Returns its members, with the bytes of an image for each. Images share the image size of the
+    /// run.
+    fn members(&self, request: &MediumRequest<'_>) -> Result<Vec<Member>, TestbedError>;
+    /// Returns its size. Does not check whether the kernel can make it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a member cannot be made.
+    fn check_members(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError>;
+}
+
+/// A member of such a medium, with the bytes of an image for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// The medium.
+    pub medium: Medium,
+    /// Bytes of an image, a multiple of 4096.
+    pub size: u64,
+}
+
 /// A kind of medium.
 pub trait MediumKind: Sync {
     /// Returns the name in plans.
@@ -136,6 +158,10 @@ pub trait MediumKind: Sync {
     fn about(&self) -> &'static str;
     /// Returns the argument that it takes. Returns `None` if it takes none.
     fn argument(&self) -> Option<&'static MediumArgument> {
+        None
+    }
+    /// Returns how it is made of other media. Returns `None` if it is not.
+    fn composed(&self) -> Option<&dyn Composed> {
         None
     }
     /// Returns the kernel modules that it needs if they are not built in.
@@ -219,6 +245,10 @@ pub trait OpenMedium {
     /// another one afterwards.
     fn show(&mut self, window: Slice, ledger: &Ledger) -> Result<(), TestbedError> {
         let _ = (window, ledger);
+        Ok(())
+    }
+    /// Discards what earlier targets left beside their data, before the next one is formatted.
+    fn renew(&mut self) -> Result<(), TestbedError> {
         Ok(())
     }
     /// Records the places of its range that a file system, which is unmounted now, wrote, or makes

@@ -1,13 +1,15 @@
 //! The registry of media, which hold file systems that need a device. Each medium is one file and
 //! one line in [`REGISTRY`].
 
+mod composed;
 mod device;
 #[cfg(any(test, feature = "faults"))]
 mod fault;
 mod kind;
 mod loop_image;
+mod mapped;
 mod partitions;
-mod raid0;
+mod raid;
 mod slices;
 mod space;
 mod sparse;
@@ -25,14 +27,14 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use rustix::fs::{Mode, OFlags, SeekFrom};
 
+pub(crate) use composed::{shared_disk, stands_on};
 pub use device::named_devices;
 pub(crate) use device::{Claimed, claim};
 #[cfg(any(test, feature = "faults"))]
 pub(crate) use fault::fault_members;
 pub(crate) use kind::GRANULE;
-pub use kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
+pub use kind::{Composed, Divided, MediumArgument, MediumKind, MediumRequest, Member, OpenMedium};
 pub(crate) use loop_image::{backing, make_filled_image};
-pub(crate) use raid0::{Member, shared_disk, stands_on};
 pub use slices::{Slice, size_for, slice_bytes};
 pub use space::SpaceBeneath;
 pub use sparse::SparseRange;
@@ -44,11 +46,21 @@ pub static REGISTRY: &[&dyn MediumKind] = &[
     &loop_image::Ram,
     &device::Device,
     &RAID0,
+    &RAID1,
+    &RAID5,
+    &RAID10,
+    &LUKS,
+    &LVM,
     &vm_disk::VmDisk,
 ];
 
-/// The member of the registry that is made of other members.
-pub(crate) static RAID0: raid0::Raid0 = raid0::Raid0 { find };
+// The members of the registry that are made of other members.
+static RAID0: raid::Raid = raid::Raid::new(&fsb_sys::md::RAID0, find);
+static RAID1: raid::Raid = raid::Raid::new(&fsb_sys::md::RAID1, find);
+static RAID5: raid::Raid = raid::Raid::new(&fsb_sys::md::RAID5, find);
+static RAID10: raid::Raid = raid::Raid::new(&fsb_sys::md::RAID10, find);
+static LUKS: mapped::Mapper = mapped::Mapper::new(&mapped::CRYPT, find);
+static LVM: mapped::Mapper = mapped::Mapper::new(&mapped::VOLUME, find);
 
 /// Media that a user cannot choose: disks that fail on purpose.
 static HIDDEN: &[&dyn MediumKind] = &[

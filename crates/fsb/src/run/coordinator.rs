@@ -109,8 +109,7 @@ fn check_wipe(record: &RunRecord) -> anyhow::Result<()> {
     let mut measured: Vec<&Path> = Vec::new();
     for spec in record.plan.targets.iter().filter_map(Target::file_system) {
         for medium in spec.media() {
-            let argument = medium.argument.iter();
-            measured.extend(argument.flat_map(|argument| argument.split('+').map(Path::new)));
+            measured.extend(medium.members().map(Path::new));
         }
     }
     for wiped in &record.plan.wipe {

@@ -27,6 +27,7 @@ mod history;
 mod hostile;
 mod independent;
 mod killed;
+mod layers;
 mod maintenance;
 mod mounts;
 mod options;

@@ -13,8 +13,6 @@ use serde::{Deserialize, Serialize};
 
 /// Media that fsb creates: images in files, in memory and in a virtual machine.
 const OWN_MEDIA: [&str; 3] = ["loop", "ram", "vm"];
-/// The medium that is made of other media.
-const ARRAY: &str = "raid0";
 
 /// The media and directories that the command line of the server named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,8 +109,8 @@ impl Permitted {
             let members: Vec<&str> = match medium.name.as_str() {
                 name if OWN_MEDIA.contains(&name) && argument.is_empty() => continue,
                 "device" => vec![argument],
-                ARRAY => argument
-                    .split('+')
+                _ if medium.is_composed() => medium
+                    .members()
                     .filter(|member| !OWN_MEDIA.contains(member))
                     .collect(),
                 other => {

@@ -2,6 +2,7 @@
 //! are tiny.
 
 mod killed;
+mod layers;
 mod pools;
 mod runs;
 
