@@ -292,6 +292,15 @@ pub trait FileSystem: Sync {
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         None
     }
+    /// Returns the version of this program, as it prints it.
+    fn server_version(&self) -> Option<String> {
+        None
+    }
+    /// Returns the command that serves it, with its placeholders, and the version of its program.
+    /// Returns `None` if there is none to show.
+    fn served_with(&self) -> Option<String> {
+        None
+    }
     /// Returns the files that this program reads beside its libraries. Fails if one is missing.
     fn server_files(&self) -> Result<Vec<PathBuf>, TestbedError> {
         Ok(Vec::new())

@@ -299,6 +299,18 @@ impl Fuse {
             .coded(&fsb_model::error::UNKNOWN_OPTION)
     }
 
+    /// Returns the version that a known server prints. Programs that the user named are not asked.
+    fn version(&self) -> Option<String> {
+        let name = self
+            .server
+            .command
+            .first()
+            .filter(|_| !self.server.package.is_empty())?;
+        let output = program::run(&program::find(name)?, &["--version"]).ok()?;
+        let text = [output.stdout, output.stderr].concat();
+        super::version_in(&String::from_utf8_lossy(&text)).map(str::to_owned)
+    }
+
     /// Starts the server and waits until its files can be reached.
     fn serve(
         &self,
@@ -337,7 +349,7 @@ impl Fuse {
         let _ = mount_isolation::keep_private(root);
         let _ = unmount_patiently(request.point, PATIENCE);
         let separator = if complaint.is_empty() { "" } else { ": " };
-        Err(TestbedError::trial(format!("the server of {} does not serve", self.name()))
+        Err(TestbedError::trial(format!("the server {} does not serve", words[0]))
             .tried(format!("{}: {why}{separator}{complaint}", words.join(" ")))
             .advice(
                 "run the command by hand: it must mount a file system at its last argument and go on serving it",
@@ -431,6 +443,18 @@ impl FileSystem for Fuse {
 
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         Some((self.server.command.first()?, self.server.package))
+    }
+
+    fn server_version(&self) -> Option<String> {
+        self.version()
+    }
+
+    fn served_with(&self) -> Option<String> {
+        let command = self.server.command.join(" ");
+        Some(match self.version() {
+            Some(version) => format!("{command} ({version})"),
+            None => command,
+        })
     }
 
     fn driver(&self) -> Option<&'static str> {

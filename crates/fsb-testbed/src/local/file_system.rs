@@ -467,6 +467,11 @@ impl ReadyFileSystem {
             notes.push("encrypted: AES-256-XTS and AES-256-CTS, with a random key that ends with the mount".to_owned());
         }
         notes.extend(self.member.note().map(str::to_owned));
+        notes.extend(
+            self.member
+                .served_with()
+                .map(|command| format!("served by {command}")),
+        );
         if !self.client_points().is_empty() {
             let clients = self.points().count();
             notes.push(format!(

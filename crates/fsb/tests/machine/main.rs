@@ -34,5 +34,6 @@ mod ownership;
 mod real_file_systems;
 mod remote;
 mod serve_runs;
+mod servers;
 mod storage;
 mod workloads;
