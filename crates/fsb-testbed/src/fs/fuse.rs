@@ -280,9 +280,14 @@ impl Fuse {
     /// Returns the command that starts the server with the options of the target.
     fn start_command(&self, request: &MountRequest<'_>, directory: Option<&Path>) -> Vec<String> {
         let mut words = Fuse::filled(self.server.command, request, directory);
+        self.add_options(&mut words, request.options);
+        words
+    }
+
+    /// Adds the options of the target that belong to the server to its command.
+    fn add_options(&self, words: &mut Vec<String>, options: &[String]) {
         let discard_off = self.discard_off();
-        let own: Vec<&str> = request
-            .options
+        let own: Vec<&str> = options
             .iter()
             .filter(|option| key(option) != OVER && Some(option.as_str()) != discard_off)
             .map(String::as_str)
@@ -291,7 +296,6 @@ impl Fuse {
             // Before the first operand: not every program takes options after it.
             words.splice(1..1, ["-o".to_owned(), own.join(",")]);
         }
-        words
     }
 
     fn refused(&self, what: &str) -> TestbedError {
@@ -449,12 +453,20 @@ impl FileSystem for Fuse {
         self.version()
     }
 
-    fn served_with(&self) -> Option<String> {
-        let command = self.server.command.join(" ");
-        Some(match self.version() {
-            Some(version) => format!("{command} ({version})"),
-            None => command,
-        })
+    fn by_hand(&self, options: &[String]) -> Vec<Vec<String>> {
+        let owned = |words: &[&str]| -> Vec<String> {
+            words.iter().map(|word| (*word).to_owned()).collect()
+        };
+        let beneath = self.beneath.filter(|_| self.serves_directory());
+        let beneath = beneath.map(|beneath| {
+            let mut mount = beneath.member.mount_command(beneath.options, 0);
+            mount.extend([DEVICE, DIRECTORY].map(str::to_owned));
+            mount
+        });
+        let init = Some(owned(self.server.init)).filter(|words| !words.is_empty());
+        let mut serve = owned(self.server.command);
+        self.add_options(&mut serve, options);
+        beneath.into_iter().chain(init).chain([serve]).collect()
     }
 
     fn driver(&self) -> Option<&'static str> {
@@ -654,19 +666,6 @@ impl FileSystem for Fuse {
                 Err(error)
             }
         }
-    }
-
-    fn mount_command(&self, options: &[String], _: u64) -> Vec<String> {
-        let options: Vec<String> = options.to_vec();
-        let request = MountRequest {
-            source: Path::new(DEVICE),
-            point: Path::new(MOUNT_POINT),
-            options: &options,
-            size: 0,
-            owner: (0, 0),
-            sealed: false,
-        };
-        self.start_command(&request, Some(Path::new(DIRECTORY)))
     }
 
     /// Writes out the file system beneath, which a syncfs of the FUSE mount does not reach, or the
