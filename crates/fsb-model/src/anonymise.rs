@@ -131,7 +131,7 @@ const CLASSES: &[(&str, &str, Class)] = &[
     ("record.large_disk", "*", Class::Kept),
     ("record.targets", "#", Class::TargetName),
     ("record.targets.*", "mkfs_version features geometry small_device kernel", Class::Kept),
-    ("record.targets.*", "mkfs_command tune_commands", Class::Command),
+    ("record.targets.*", "mkfs_command tune_commands mount_commands", Class::Command),
     ("record.targets.*.risks", "cause", Class::MountOption),
     ("record.targets.*.risks", "loss", Class::Kept),
     ("record.targets.*", "requested_options mount_options", Class::MountOption),

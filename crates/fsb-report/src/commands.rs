@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use fsb_model::run::TargetRecord;
-use fsb_model::target::{last_value, nfs_client_options};
+use fsb_model::target::{self, last_value, nfs_client_options};
 use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
 use fsb_stats::RankingOutcome;
 
@@ -20,6 +20,8 @@ use crate::{mark, visible};
 const DEVICE: &str = "/dev/YOUR-DEVICE";
 /// The placeholder of the mount point.
 const POINT: &str = "/your/mountpoint";
+/// The placeholder of the mount point of the file system beneath a FUSE server.
+const BENEATH: &str = "/your/directory";
 /// The placeholder of the directory that a server exports.
 const EXPORT: &str = "/your/export";
 /// The placeholder of the pool of ZFS.
@@ -154,8 +156,10 @@ fn paragraph(
                 } else {
                     on_device(&mut lines, spec, made, &recipe);
                 }
-                lines.comment("line for /etc/fstab:");
-                lines.line(&recipe.fstab);
+                if let Some(fstab) = &recipe.fstab {
+                    lines.comment("line for /etc/fstab:");
+                    lines.line(fstab);
+                }
             }
         },
     }
@@ -173,6 +177,22 @@ fn with_options(kind: &str, options: &[String]) -> Vec<String> {
 
 fn command(words: &[String], more: &[&str]) -> String {
     shell::line(words.iter().map(String::as_str).chain(more.iter().copied()))
+}
+
+/// Returns a command with the placeholders of a FUSE server replaced by the names that the other
+/// commands use.
+fn by_hand(words: &[String]) -> String {
+    let filled: Vec<String> = words
+        .iter()
+        .map(|word| {
+            word.replace(target::DEVICE, DEVICE)
+                .replace(target::DIRECTORY, BENEATH)
+                .replace(target::MOUNT_POINT, POINT)
+                .replace(target::USER, "0")
+                .replace(target::GROUP, "0")
+        })
+        .collect();
+    command(&filled, &[])
 }
 
 /// Returns a line of /etc/fstab. Blanks in options are escaped, because a blank ends a field
@@ -196,12 +216,12 @@ pub(crate) struct Recipe {
     make: Option<String>,
     /// The commands that change its features afterwards.
     tune: Vec<String>,
-    /// Mounts the file system on a server and exports it; empty for what is mounted where it is
-    /// used.
+    /// Mounts the file system on a server and exports it, or mounts the one beneath a FUSE server and
+    /// prepares it; empty for what is mounted where it is used.
     serve: Vec<String>,
     mount: String,
-    /// The line of /etc/fstab.
-    pub(crate) fstab: String,
+    /// The line of /etc/fstab; absent if no line mounts it.
+    pub(crate) fstab: Option<String>,
 }
 
 impl Recipe {
@@ -240,6 +260,15 @@ impl Recipe {
             "zfs" => without_values(&spec.options),
             _ => spec.mount_options(),
         };
+        if let Some((mount, before)) = made.mount_commands.split_last() {
+            return Some(Recipe {
+                make,
+                tune: Vec::new(),
+                serve: before.iter().map(|words| by_hand(words)).collect(),
+                mount: by_hand(mount),
+                fstab: None,
+            });
+        }
         // The last word of each is the device.
         let tune = made
             .tune_commands
@@ -250,7 +279,7 @@ impl Recipe {
             tune: tune.map(|(_, words)| command(words, &[DEVICE])).collect(),
             serve: if is_served { serve(spec) } else { Vec::new() },
             mount: command(&with_options(kind, &options), &[source, POINT]),
-            fstab: fstab(source, kind, &options, pass),
+            fstab: Some(fstab(source, kind, &options, pass)),
         })
     }
 
@@ -349,6 +378,7 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
             lines.line(make);
             recipe.tune.iter().for_each(|change| lines.line(change));
         }
+        None if !made.mount_commands.is_empty() => {}
         None => lines.comment("its mkfs command was not recorded"),
     }
     if !made.mount_options.is_empty() {
@@ -359,6 +389,8 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
     }
     if !recipe.serve.is_empty() {
         recipe.serve.iter().for_each(|line| lines.line(line));
+    }
+    if !recipe.serve.is_empty() && made.mount_commands.is_empty() {
         lines.comment("until here on the server, from here on the client:");
     }
     lines.line(&recipe.mount);
@@ -442,6 +474,32 @@ mod tests {
         };
         record.targets = names.into_iter().zip([ext4, xfs, tmpfs]).collect();
         (record, ranked)
+    }
+
+    #[test]
+    fn a_server_is_started_over_the_file_system_beneath() {
+        let target: Target = "gocryptfs".parse().unwrap();
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let made = TargetRecord {
+            mkfs_command: words("/usr/sbin/mkfs.ext4 -F /dev/loop2"),
+            mount_commands: vec![
+                words("mount -t ext4 {dev} {dir}"),
+                words("gocryptfs -init {dir}"),
+                words("gocryptfs -fg {dir} {mnt}"),
+            ],
+            ..TargetRecord::default()
+        };
+        let recipe = Recipe::from_target(&target, &made).unwrap();
+        assert_eq!(
+            recipe.commands(),
+            [
+                "mkfs.ext4 /dev/YOUR-DEVICE",
+                "mount -t ext4 /dev/YOUR-DEVICE /your/directory",
+                "gocryptfs -init /your/directory",
+                "gocryptfs -fg /your/directory /your/mountpoint",
+            ]
+        );
+        assert_eq!(recipe.fstab, None);
     }
 
     /// The value of an option that fsb adds may be that of an option of the plan.

@@ -418,8 +418,8 @@ fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots
 pub struct Support {
     /// The name in targets.
     pub name: &'static str,
-    /// The version that its mkfs program prints. `None` if it needs no mkfs program or the program
-    /// is missing.
+    /// The version that its server or its mkfs program prints. `None` if it needs neither or the
+    /// program is missing.
     pub version: Option<String>,
     /// Programs that are missing, and the Debian package that contains them. A virtual machine
     /// needs them, too.
@@ -451,12 +451,20 @@ pub fn file_systems() -> Vec<Support> {
 
 fn support(member: &dyn FileSystem, roots: &Roots) -> Option<Support> {
     let driver = member.driver()?;
-    let missing = member
+    let server = member
+        .server_program()
+        .filter(|(name, _)| program::find(name).is_none())
+        .map(|(name, package)| (vec![PathBuf::from(name)], package));
+    let tools = member
         .tools()
         .map(|tools| (fs::missing_programs(tools), tools.package));
+    let missing = server.or(tools);
+    let version = member
+        .server_version()
+        .or_else(|| member.tools().and_then(fs::version));
     Some(Support {
         name: member.name(),
-        version: member.tools().and_then(fs::version),
+        version,
         programs: missing
             .filter(|(all, _)| !all.is_empty())
             .map(|(all, package)| {

@@ -192,7 +192,7 @@ impl Choice {
                 risk: beside.risk,
                 risks: risks::of_target(record, &target.name).to_vec(),
                 commands: recipe.as_ref().map(Recipe::commands).unwrap_or_default(),
-                fstab: recipe.map(|recipe| recipe.fstab),
+                fstab: recipe.and_then(|recipe| recipe.fstab),
                 reason: replay
                     .without_loss
                     .get(&place)

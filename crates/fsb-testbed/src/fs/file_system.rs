@@ -292,6 +292,17 @@ pub trait FileSystem: Sync {
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         None
     }
+    /// Returns the version of this program, as it prints it.
+    fn server_version(&self) -> Option<String> {
+        None
+    }
+    /// Returns the commands that mount it by hand with the options of a target, in order. They have
+    /// the placeholders `{dev}`, `{dir}` for the mount point of the file system beneath, and `{mnt}`.
+    /// Returns none if [`FileSystem::mount_command`] does.
+    fn by_hand(&self, options: &[String]) -> Vec<Vec<String>> {
+        let _ = options;
+        Vec::new()
+    }
     /// Returns the files that this program reads beside its libraries. Fails if one is missing.
     fn server_files(&self) -> Result<Vec<PathBuf>, TestbedError> {
         Ok(Vec::new())

@@ -280,9 +280,14 @@ impl Fuse {
     /// Returns the command that starts the server with the options of the target.
     fn start_command(&self, request: &MountRequest<'_>, directory: Option<&Path>) -> Vec<String> {
         let mut words = Fuse::filled(self.server.command, request, directory);
+        self.add_options(&mut words, request.options);
+        words
+    }
+
+    /// Adds the options of the target that belong to the server to its command.
+    fn add_options(&self, words: &mut Vec<String>, options: &[String]) {
         let discard_off = self.discard_off();
-        let own: Vec<&str> = request
-            .options
+        let own: Vec<&str> = options
             .iter()
             .filter(|option| key(option) != OVER && Some(option.as_str()) != discard_off)
             .map(String::as_str)
@@ -291,12 +296,23 @@ impl Fuse {
             // Before the first operand: not every program takes options after it.
             words.splice(1..1, ["-o".to_owned(), own.join(",")]);
         }
-        words
     }
 
     fn refused(&self, what: &str) -> TestbedError {
         TestbedError::request(format!("{}: {what}", self.name()))
             .coded(&fsb_model::error::UNKNOWN_OPTION)
+    }
+
+    /// Returns the version that a known server prints. Programs that the user named are not asked.
+    fn version(&self) -> Option<String> {
+        let name = self
+            .server
+            .command
+            .first()
+            .filter(|_| !self.server.package.is_empty())?;
+        let output = program::run(&program::find(name)?, &["--version"]).ok()?;
+        let text = [output.stdout, output.stderr].concat();
+        super::version_in(&String::from_utf8_lossy(&text)).map(str::to_owned)
     }
 
     /// Starts the server and waits until its files can be reached.
@@ -337,7 +353,7 @@ impl Fuse {
         let _ = mount_isolation::keep_private(root);
         let _ = unmount_patiently(request.point, PATIENCE);
         let separator = if complaint.is_empty() { "" } else { ": " };
-        Err(TestbedError::trial(format!("the server of {} does not serve", self.name()))
+        Err(TestbedError::trial(format!("the server {} does not serve", words[0]))
             .tried(format!("{}: {why}{separator}{complaint}", words.join(" ")))
             .advice(
                 "run the command by hand: it must mount a file system at its last argument and go on serving it",
@@ -431,6 +447,26 @@ impl FileSystem for Fuse {
 
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         Some((self.server.command.first()?, self.server.package))
+    }
+
+    fn server_version(&self) -> Option<String> {
+        self.version()
+    }
+
+    fn by_hand(&self, options: &[String]) -> Vec<Vec<String>> {
+        let owned = |words: &[&str]| -> Vec<String> {
+            words.iter().map(|word| (*word).to_owned()).collect()
+        };
+        let beneath = self.beneath.filter(|_| self.serves_directory());
+        let beneath = beneath.map(|beneath| {
+            let mut mount = beneath.member.mount_command(beneath.options, 0);
+            mount.extend([DEVICE, DIRECTORY].map(str::to_owned));
+            mount
+        });
+        let init = Some(owned(self.server.init)).filter(|words| !words.is_empty());
+        let mut serve = owned(self.server.command);
+        self.add_options(&mut serve, options);
+        beneath.into_iter().chain(init).chain([serve]).collect()
     }
 
     fn driver(&self) -> Option<&'static str> {
@@ -630,19 +666,6 @@ impl FileSystem for Fuse {
                 Err(error)
             }
         }
-    }
-
-    fn mount_command(&self, options: &[String], _: u64) -> Vec<String> {
-        let options: Vec<String> = options.to_vec();
-        let request = MountRequest {
-            source: Path::new(DEVICE),
-            point: Path::new(MOUNT_POINT),
-            options: &options,
-            size: 0,
-            owner: (0, 0),
-            sealed: false,
-        };
-        self.start_command(&request, Some(Path::new(DIRECTORY)))
     }
 
     /// Writes out the file system beneath, which a syncfs of the FUSE mount does not reach, or the

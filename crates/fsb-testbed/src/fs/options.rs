@@ -167,6 +167,12 @@ pub fn recipe(
             spec.fs
         )));
     }
+    if !member.by_hand(&spec.options).is_empty() {
+        let what = format!("{}: no single command mounts it", spec.fs);
+        return Err(TestbedError::request(what).advice(
+            "run it with fsb run; fsb report --commands then prints the commands that mount it by hand",
+        ));
+    }
     if let Some(beneath) = member.beneath() {
         let what = format!(
             "{} is mounted over a directory of {}",
@@ -332,9 +338,10 @@ mod tests {
     #[test]
     fn every_member_has_commands_or_needs_none() {
         for member in REGISTRY {
-            let Ok(recipe) = recipe_of(member.name(), false) else {
+            let Ok(recipe) = recipe_of(member.example(), false) else {
                 let is_never_made = member.home() == Home::Nowhere || member.pooled().is_some();
-                assert!(is_never_made, "{}", member.name());
+                let is_stacked = member.beneath().is_some() || !member.by_hand(&[]).is_empty();
+                assert!(is_never_made || is_stacked, "{}", member.name());
                 continue;
             };
             assert_eq!(

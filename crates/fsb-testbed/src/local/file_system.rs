@@ -467,6 +467,11 @@ impl ReadyFileSystem {
             notes.push("encrypted: AES-256-XTS and AES-256-CTS, with a random key that ends with the mount".to_owned());
         }
         notes.extend(self.member.note().map(str::to_owned));
+        notes.extend(
+            self.member
+                .server_version()
+                .map(|version| format!("version of the server: {version}")),
+        );
         if !self.client_points().is_empty() {
             let clients = self.points().count();
             notes.push(format!(
@@ -492,6 +497,7 @@ impl ReadyFileSystem {
             mkfs_version: formatted.version,
             mkfs_command: formatted.command,
             tune_commands: formatted.changes,
+            mount_commands: self.member.by_hand(&spec.mount_options()),
             features: inspection.features,
             block_size: inspection.geometry.block_size,
             small_device: device.and_then(|device| self.small_device(device, &inspection.geometry)),

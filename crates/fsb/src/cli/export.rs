@@ -317,6 +317,14 @@ fn recipe(target: &Target, image: u64, like_disk: Option<u64>) -> anyhow::Result
             made,
         });
     }
+    let is_served = !fs::of_target(spec)?.by_hand(&spec.options).is_empty();
+    if is_served {
+        let made = Made::LeftOut("the script starts no servers".to_owned());
+        return Ok(TargetRecipe {
+            name: target.name.clone(),
+            made,
+        });
+    }
     let on_image = matches!(spec.medium.name.as_str(), "loop" | "ram");
     let fs::Recipe { mkfs, mount, home } = fs::recipe(spec, image, !on_image, like_disk)?;
     let source = match (home, spec.medium.name.as_str(), &spec.medium.argument) {

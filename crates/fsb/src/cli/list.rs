@@ -79,9 +79,13 @@ static FAMILIES: &[Family] = &[
                 } else {
                     "; no driver is loaded here: --in vm"
                 };
-                match fs.tools() {
-                    Some(tools) => {
-                        format!("{} (Debian package {}{place})", fs.about(), tools.package)
+                let package = match (fs.server_program(), fs.tools()) {
+                    (Some((_, package)), _) => Some(package),
+                    (None, tools) => tools.map(|tools| tools.package),
+                };
+                match package {
+                    Some(package) => {
+                        format!("{} (Debian package {package}{place})", fs.about())
                     }
                     None => fs.about().to_owned(),
                 }

@@ -35,5 +35,6 @@ mod ownership;
 mod real_file_systems;
 mod remote;
 mod serve_runs;
+mod servers;
 mod storage;
 mod workloads;

@@ -132,6 +132,48 @@ real!(
     ["mkntfs"]
 );
 real!(
+    bindfs_is_measured_and_gone,
+    "bindfs",
+    "64M",
+    Some("bindfs (FUSE) over ext4"),
+    ["mkfs.ext4", "bindfs"]
+);
+real!(
+    mergerfs_over_ext3_is_measured_and_gone,
+    "mergerfs,over=ext3",
+    "64M",
+    Some("mergerfs (FUSE) over ext3"),
+    ["mkfs.ext3", "mergerfs"]
+);
+real!(
+    gocryptfs_is_measured_and_gone,
+    "gocryptfs",
+    "64M",
+    Some("gocryptfs (FUSE) over ext4"),
+    ["mkfs.ext4", "gocryptfs"]
+);
+real!(
+    fuse2fs_is_measured_and_gone,
+    "fuse2fs",
+    "64M",
+    Some("fuse2fs (FUSE)"),
+    ["mkfs.ext4", "fuse2fs"]
+);
+real!(
+    sshfs_is_measured_and_gone,
+    "sshfs",
+    "64M",
+    Some("sshfs (FUSE) over ext4"),
+    ["mkfs.ext4", "sshfs"]
+);
+real!(
+    fuse_overlayfs_is_measured_and_gone,
+    "fuse-overlayfs",
+    "64M",
+    Some("fuse-overlayfs (FUSE) over ext4"),
+    ["mkfs.ext4", "fuse-overlayfs"]
+);
+real!(
     an_image_in_memory_is_measured_and_gone,
     "ext4@ram",
     "64M",

@@ -9,6 +9,7 @@ use fsb_engine::workload::parameter::ParameterKind;
 use fsb_model::setting::{self, SettingKind};
 use fsb_model::{Params, Plan, Target};
 use fsb_runner::plan_file::PlanFile;
+use fsb_testbed::fs;
 use serde::{Deserialize, Serialize};
 
 /// Media that fsb creates: images in files, in memory and in a virtual machine.
@@ -98,6 +99,14 @@ impl Permitted {
         // check.
         if !spec.mkfs.is_empty() || !spec.tune.is_empty() {
             return Err("a plan of a browser has no arguments for mkfs and tune2fs".to_owned());
+        }
+        // Servers run as root, and their options may name commands.
+        let is_served = fs::find(&spec.fs).is_ok_and(|found| found.server_program().is_some());
+        if !spec.server.is_empty() || is_served && !spec.options.is_empty() {
+            return Err(
+                "a plan of a browser has no commands of servers, and no options for them"
+                    .to_owned(),
+            );
         }
         if let Some(option) = spec.options.iter().find(|option| option.contains('/')) {
             return Err(format!(
@@ -234,6 +243,14 @@ mod tests {
             (
                 "targets = ['ext4,mkfs=\"-d /root\"']\n".to_owned(),
                 "no arguments for mkfs",
+            ),
+            (
+                "targets = ['fuse:touch {dir} {mnt}']\n".to_owned(),
+                "no commands of servers",
+            ),
+            (
+                "targets = ['sshfs,ssh_command=id']\n".to_owned(),
+                "no options for them",
             ),
             (
                 "targets = ['ext4,tune=\"-J device=/dev/sdy\"']\n".to_owned(),

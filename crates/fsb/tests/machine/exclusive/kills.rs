@@ -3,7 +3,8 @@
 //! The default is a few cases. `FSB_KILLS=1000` runs that many; `FSB_KILLS_SEED=N` begins with case
 //! N, so that a failed case can be repeated: `FSB_KILLS=1 FSB_KILLS_SEED=N`. `FSB_KILLS_VM=1`
 //! includes guests, which take minutes each if they are emulated. `FSB_KILLS_ONLY=ntfs-3g` runs
-//! only cases in which that role is killed, or with that target.
+//! only cases in which that role is killed, or with that target; `FSB_KILLS_ONLY=fuse` only those with a
+//! FUSE server.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -34,15 +35,19 @@ const ROLES: [&str; 6] = [
     "__watcher",
     "mkfs",
 ];
-/// Roles if a process serves the file system; it is killed as often as all others together.
-const SERVED: [&str; 6] = [
-    "coordinator",
-    "__supervisor",
-    "__agent",
-    "ntfs-3g",
-    "ntfs-3g",
-    "ntfs-3g",
+/// Targets that a FUSE server serves, and its program.
+const SERVED: [(&str, &str); 4] = [
+    ("ntfs", "ntfs-3g"),
+    ("bindfs", "bindfs"),
+    ("gocryptfs", "gocryptfs"),
+    ("fuse2fs", "fuse2fs"),
 ];
+
+/// Returns the server of a target.
+fn server_of(target: &str) -> Option<&'static str> {
+    let mut all = SERVED.iter();
+    all.find_map(|(served, server)| (*served == target).then_some(*server))
+}
 /// Roles of a run in a virtual machine.
 const OF_GUESTS: [&str; 4] = ["coordinator", "__supervisor", "__vm-proxy", "qemu-system-"];
 
@@ -114,13 +119,28 @@ const GUEST: &str = "ext4 in a guest";
 fn case(seed: u64, guests: bool) -> Case {
     let mut dice = Dice(seed);
     let targets = [
-        "ext4", "xfs", "btrfs", "ntfs", "ext4@ram", "tmpfs", DEVICE, "./data", GUEST,
+        "ext4",
+        "xfs",
+        "btrfs",
+        "ntfs",
+        "bindfs",
+        "gocryptfs",
+        "fuse2fs",
+        "ext4@ram",
+        "tmpfs",
+        DEVICE,
+        "./data",
+        GUEST,
     ];
     let target = dice.pick(&targets[..targets.len() - usize::from(!guests)]);
     let command = ["ext4", "xfs", "btrfs", DEVICE].contains(&target) && dice.below(2) == 0;
     let role = match target {
         _ if command => dice.pick(&OF_COMMANDS),
-        "ntfs" => dice.pick(&SERVED),
+        // The server is killed as often as all others together.
+        _ if server_of(target).is_some() => match server_of(target) {
+            Some(server) if dice.below(2) == 0 => server,
+            _ => dice.pick(&ROLES[..3]),
+        },
         // Nothing is formatted for them.
         "tmpfs" | "./data" => dice.pick(&ROLES[..5]),
         GUEST => dice.pick(&OF_GUESTS),
@@ -185,7 +205,11 @@ fn victim(coordinator: u32, role: &str) -> Option<i32> {
             .first()
             .is_some_and(|program| program.contains("mkfs") || program.contains("mke2fs")),
         "sleep" => words.first().is_some_and(|program| program == role),
-        "ntfs-3g" | "qemu-system-" => words.first().is_some_and(|program| program.contains(role)),
+        "qemu-system-" => words.first().is_some_and(|program| program.contains(role)),
+        // The program that prepares a target has the same name, and comes earlier.
+        _ if SERVED.iter().any(|(_, server)| *server == role) => {
+            words.first().is_some_and(|program| program.contains(role))
+        }
         _ => words.get(1).is_some_and(|word| word == role),
     };
     if role == "coordinator" {
@@ -466,7 +490,7 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
 #[test]
 fn whatever_is_killed_whenever_leaves_nothing() {
     needs!(root);
-    needs!(program "mkntfs", "losetup");
+    needs!(program "mkntfs", "losetup", "bindfs", "gocryptfs", "fuse2fs");
     let asked = |name: &str| std::env::var(name).ok();
     let number = |name: &str| asked(name).and_then(|text| text.parse::<u64>().ok());
     let count = number("FSB_KILLS").unwrap_or(FEW);
@@ -484,8 +508,10 @@ fn whatever_is_killed_whenever_leaves_nothing() {
     // Some roles exist only in some cases, and those of guests only if guests are requested.
     let cases = (first..first + 1000 * count).map(|seed| (seed, case(seed, kernel.is_some())));
     let cases = cases.filter(|(_, case)| {
-        only.as_ref()
-            .is_none_or(|only| [case.role, case.target].contains(&&**only))
+        only.as_ref().is_none_or(|only| {
+            [case.role, case.target].contains(&&**only)
+                || only == "fuse" && server_of(case.target).is_some()
+        })
     });
     let mut found = 0;
     for (seed, case) in cases.take(count as usize) {
