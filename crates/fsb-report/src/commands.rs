@@ -22,6 +22,8 @@ const DEVICE: &str = "/dev/YOUR-DEVICE";
 const POINT: &str = "/your/mountpoint";
 /// The placeholder of the directory that a server exports.
 const EXPORT: &str = "/your/export";
+/// The placeholder of the pool of ZFS.
+const POOL: &str = "YOUR-POOL";
 /// The placeholder of what a client of NFS mounts.
 const OF_SERVER: &str = "YOUR-SERVER:/your/export";
 
@@ -213,6 +215,7 @@ impl Recipe {
             "tmpfs" => ("tmpfs", "tmpfs", 0),
             "ntfs" => (DEVICE, "ntfs-3g", 0),
             "nfs" => (OF_SERVER, "nfs", 0),
+            "zfs" => (POOL, "zfs", 0),
             kind @ ("ext2" | "ext3" | "ext4" | "jfs" | "reiserfs" | "f2fs" | "minix" | "vfat"
             | "exfat") => (DEVICE, kind, 2),
             kind => (DEVICE, kind, 0),
@@ -222,16 +225,20 @@ impl Recipe {
             .first()
             .and_then(|path| Path::new(path).file_name()?.to_str());
         let make = program.map(|program| {
+            if spec.fs == "zfs" {
+                return command(&pool_words(&made.mkfs_command), &[POOL, DEVICE]);
+            }
             let words: Vec<String> = std::iter::once(program.to_owned())
                 .chain(spec.mkfs_arguments())
                 .collect();
             command(&words, &[DEVICE])
         });
         let is_served = spec.fs == "nfs";
-        let options = if is_served {
-            nfs_client_options(&spec.options)
-        } else {
-            spec.mount_options()
+        let options = match spec.fs.as_str() {
+            "nfs" => nfs_client_options(&spec.options),
+            // Options with a value are properties of the pool.
+            "zfs" => without_values(&spec.options),
+            _ => spec.mount_options(),
         };
         // The last word of each is the device.
         let tune = made
@@ -257,6 +264,25 @@ impl Recipe {
             .cloned()
             .collect()
     }
+}
+
+/// Returns the words of `zpool create` as a user types them: without `-f`, and with a pool that is
+/// imported at boot. The pool and the device follow.
+fn pool_words(recorded: &[String]) -> Vec<String> {
+    let end = recorded.len().saturating_sub(2);
+    let mut words = vec!["zpool".to_owned()];
+    words.extend(recorded[..end].iter().skip(1).cloned());
+    words.retain(|word| word != "-f");
+    if let Some(place) = words.iter().position(|word| word == "cachefile=none") {
+        words.drain(place.saturating_sub(1)..=place);
+    }
+    words
+}
+
+/// Returns the options without a value.
+fn without_values(options: &[String]) -> Vec<String> {
+    let flags = options.iter().filter(|option| !option.contains('='));
+    flags.cloned().collect()
 }
 
 /// Returns the commands of the server of an NFS target.
@@ -318,9 +344,11 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
             let only = only_measured(spec, made);
             if !only.is_empty() {
                 let words = command(&only, &[]);
-                lines.comment(&format!(
-                    "left out here: {words} (quiet, no discard, geometry of a large disk on a slice)"
-                ));
+                let why = match spec.fs.as_str() {
+                    "zfs" => "over old signatures, and not imported at boot",
+                    _ => "quiet, no discard, geometry of a large disk on a slice",
+                };
+                lines.comment(&format!("left out here: {words} ({why})"));
             }
             lines.line(make);
             recipe.tune.iter().for_each(|change| lines.line(change));
@@ -347,6 +375,9 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
 
 /// Returns the arguments that fsb added to those of the plan.
 fn only_measured(spec: &FileSystemSpec, made: &TargetRecord) -> Vec<String> {
+    if spec.fs == "zfs" {
+        return ["-f", "-o", "cachefile=none"].map(str::to_owned).to_vec();
+    }
     // The last word is the device. The words of the plan follow those that fsb adds.
     let mut requested = spec.mkfs_arguments();
     let mut added: Vec<String> = Vec::new();
@@ -462,6 +493,30 @@ mod tests {
             "mount -t ext4 -o noatime /dev/YOUR-DEVICE /your/mountpoint"
         );
         assert_eq!(only_measured(target.file_system().unwrap(), &made), ["-q"]);
+    }
+
+    #[test]
+    fn a_pool_is_made_with_its_properties_and_mounted_by_its_name() {
+        let target: Target = "zfs,recordsize=16k,noatime".parse().unwrap();
+        let words = "/usr/sbin/zpool create -f -o cachefile=none -O mountpoint=legacy -O recordsize=16k fsb-7-0 \
+                     /dev/loop0";
+        let made = TargetRecord {
+            mkfs_command: words.split(' ').map(str::to_owned).collect(),
+            ..TargetRecord::default()
+        };
+        let recipe = Recipe::from_target(&target, &made).unwrap();
+        assert_eq!(
+            recipe.commands(),
+            [
+                "zpool create -O mountpoint=legacy -O recordsize=16k YOUR-POOL /dev/YOUR-DEVICE",
+                "mount -t zfs -o noatime YOUR-POOL /your/mountpoint",
+            ]
+        );
+        assert_eq!(recipe.fstab, "YOUR-POOL /your/mountpoint zfs noatime 0 0");
+        assert_eq!(
+            only_measured(target.file_system().unwrap(), &made).join(" "),
+            "-f -o cachefile=none"
+        );
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub mod stack;
 pub mod swap;
 pub mod systemd;
 pub mod trace;
+pub mod zpool;
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};

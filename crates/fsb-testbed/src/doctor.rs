@@ -421,6 +421,8 @@ pub struct Support {
     pub driver: bool,
     /// Modules that contain the driver in another kernel.
     pub modules: &'static [&'static str],
+    /// The advice where a kernel lacks them. `None` if kernels of distributions have them.
+    pub module_advice: Option<&'static str>,
 }
 
 impl Support {
@@ -457,6 +459,7 @@ fn support(member: &dyn FileSystem, roots: &Roots) -> Option<Support> {
             }),
         driver: fs::kernel_has(roots, driver),
         modules: member.modules(),
+        module_advice: member.module_advice(),
     })
 }
 

@@ -39,6 +39,7 @@ pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
         check_control(name, value)?;
     }
     check_targets(setup)?;
+    local::check_cache_limits(setup)?;
     check_memory(setup)?;
     let sizes = medium_sizes(setup)?;
     local::check_sizes(setup, &sizes)?;

@@ -86,11 +86,12 @@ impl Index {
         };
         let mut index =
             match crate::input::read_text(&directory.join("modules.dep"), LARGEST_RECORD) {
-                Ok(text) => Index::parse(
-                    &text,
-                    &optional("modules.softdep"),
-                    &optional("modules.alias"),
-                ),
+                Ok(text) => {
+                    let (soft, alias) = (optional("modules.softdep"), optional("modules.alias"));
+                    let mut index = Index::parse(&text, &soft, &alias);
+                    index.add_unlisted(directory);
+                    index
+                }
                 Err(_) => Index::scan(directory)?,
             };
         let builtin = optional("modules.builtin");
@@ -153,7 +154,7 @@ impl Index {
         let files = if is_build_tree(directory) {
             modules_of_build_tree(directory)?
         } else {
-            below(directory)?
+            below(directory, &["kernel", ADDED[0], ADDED[1]])?
         };
         for file in files {
             let path = file
@@ -169,6 +170,21 @@ impl Index {
             }
         }
         Ok(index)
+    }
+
+    /// Adds the modules of other sources that were put beside those of the kernel after the index
+    /// was written, as DKMS installs them. A file that cannot be read is left out:
+    /// most guests do not need it.
+    fn add_unlisted(&mut self, directory: &Path) {
+        for file in below(directory, &ADDED).unwrap_or_default() {
+            let path = file.strip_prefix(directory).unwrap_or(&file);
+            let path = path.to_string_lossy().into_owned();
+            if let Some(name) = name_of(&path).filter(|name| !self.modules.contains_key(name))
+                && let Ok(Some(info)) = module_info(&file)
+            {
+                self.add(name, path, info);
+            }
+        }
     }
 
     fn add(&mut self, name: String, path: String, info: Info) {
@@ -229,11 +245,12 @@ impl Index {
     }
 }
 
-/// Returns all files below a directory of modules that may be modules.
-fn below(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
-    let mut directories = ["kernel", "extra", "updates"]
-        .map(|name| directory.join(name))
-        .to_vec();
+/// Directories of modules that are not part of the kernel.
+const ADDED: [&str; 2] = ["extra", "updates"];
+
+/// Returns all files in these directories of a directory of modules.
+fn below(directory: &Path, names: &[&str]) -> Result<Vec<PathBuf>, VmError> {
+    let mut directories: Vec<_> = names.iter().map(|name| directory.join(name)).collect();
     let mut files = Vec::new();
     while let Some(next) = directories.pop() {
         let Ok(entries) = fs::read_dir(&next) else {
@@ -867,6 +884,23 @@ mod tests {
         let mut out = Vec::new();
         builder.write(&mut out).unwrap();
         out
+    }
+
+    #[test]
+    fn modules_that_an_index_does_not_list_are_found_beside_those_of_the_kernel() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("updates/dkms");
+        fs::create_dir_all(&place).unwrap();
+        fs::write(directory.path().join("modules.dep"), DEP).unwrap();
+        for name in ["late.ko", "jbd2.ko"] {
+            fs::write(place.join(name), module(false)).unwrap();
+        }
+        fs::write(place.join("broken.ko.xz"), "no xz").unwrap();
+        let index = Index::read(directory.path()).unwrap();
+        assert_eq!(index.modules["late"].path, "updates/dkms/late.ko");
+        assert_eq!(index.modules["late"].depends, ["jbd2"]);
+        assert_eq!(index.modules["jbd2"].path, "kernel/fs/jbd2/jbd2.ko.xz");
+        assert!(!index.modules.contains_key("broken"));
     }
 
     #[test]

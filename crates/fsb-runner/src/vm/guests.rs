@@ -317,7 +317,8 @@ impl Kernels {
             .into_iter()
             .map(|kernel: Kernel| {
                 let contents = initramfs_contents(&available.setup, &kernel.release)?;
-                let initramfs = initramfs::build(&kernel, &contents, &cache)?;
+                let initramfs = initramfs::build(&kernel, &contents, &cache)
+                    .map_err(|error| with_module_advice(error, &kernel))?;
                 Ok(Bootable { kernel, initramfs })
             })
             .collect::<Result<_, _>>()
@@ -415,8 +416,27 @@ fn check_kernels(kernels: &[Kernel], setup: &Setup) -> Result<(), TestbedError> 
             .any(|target| target.runs_on(&kernel.release))
     });
     kernels.try_for_each(|kernel| {
-        initramfs::check(kernel, &initramfs_contents(setup, &kernel.release)?)
+        let contents = initramfs_contents(setup, &kernel.release)?;
+        initramfs::check(kernel, &contents).map_err(|error| with_module_advice(error, kernel))
     })
+}
+
+/// Replaces the advice on a module that kernels of distributions lack.
+fn with_module_advice(error: TestbedError, kernel: &Kernel) -> TestbedError {
+    let module = error
+        .fields
+        .get("module")
+        .and_then(|module| module.as_str());
+    match module.and_then(fsb_testbed::fs::module_advice) {
+        Some(advice) => {
+            let place = kernel.modules.join("updates");
+            error.advice(format!(
+                "{advice}; modules that were built elsewhere belong into {}",
+                place.display()
+            ))
+        }
+        None => error,
+    }
 }
 
 /// Returns the kernels that the targets are measured on. Targets that name none use the first.

@@ -2,6 +2,7 @@
 //! one file and one line in [`REGISTRY`].
 
 mod active;
+mod arc_limit;
 mod barriers;
 mod boost;
 mod cpus;
@@ -26,6 +27,7 @@ use fsb_sys::error::TestbedError;
 
 pub use active::Machine;
 pub(crate) use active::{ActiveControls, check, check_place, check_target, value_of};
+pub(crate) use arc_limit::ARC_LIMIT;
 pub use idle::stay_awake;
 pub(crate) use interface::check_declared;
 pub use interface::{
@@ -61,6 +63,7 @@ pub static REGISTRY: &[&dyn Control] = &[
     &kernel_cpus::KernelCpus,
     &numa::Numa,
     &memory_limit::MemoryLimit,
+    &arc_limit::ArcLimit,
     &guest_memory::GuestMemory,
 ];
 

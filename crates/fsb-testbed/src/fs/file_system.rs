@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
 use fsb_sys::error::TestbedError;
+use fsb_sys::zpool::Pool;
 use fsb_sys::{Roots, mount as kernel, program};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,7 @@ use super::nfs_server::Export;
 use super::over::Beneath;
 use super::server_process::ServerProcess;
 use crate::declared::DeclaredOption;
+use crate::ledger::Action;
 
 /// The storage that a file system needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +131,31 @@ pub struct Inspection {
     pub geometry: Geometry,
 }
 
+/// The result of formatting.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Formatted {
+    /// The whole command.
+    pub command: Vec<String>,
+    /// The commands that changed the file system afterwards.
+    pub changes: Vec<Vec<String>>,
+    /// The version that the program prints.
+    pub version: Option<String>,
+}
+
+/// A file system that stays open in the kernel after its last unmount, as the pools of ZFS do.
+pub trait Pooled: Sync {
+    /// Makes it on `device` and closes it again. `options` are the options of the target, and
+    /// `arguments` those of its mkfs program. Returns the command and the properties.
+    fn make(
+        &self,
+        device: &Path,
+        options: &[String],
+        arguments: &[String],
+    ) -> Result<(Vec<String>, Inspection), TestbedError>;
+    /// Returns the action that closes it after a killed run.
+    fn close_action(&self, device: &Path) -> Result<Action, TestbedError>;
+}
+
 /// The arguments of a mount.
 #[derive(Debug)]
 pub struct MountRequest<'a> {
@@ -170,6 +197,8 @@ pub struct Mounted {
     pub(crate) export: Option<Export>,
     /// The mount points of further clients of that export.
     pub(crate) client_points: Vec<PathBuf>,
+    /// The pool that the kernel keeps open until it is exported.
+    pub(crate) pool: Option<Pool>,
 }
 
 /// A mounted file system on which nothing is open for writing.
@@ -248,6 +277,11 @@ pub trait FileSystem: Sync {
     /// Returns the kernel modules of a driver that is not built in. Their dependencies are in
     /// modules.dep.
     fn modules(&self) -> &'static [&'static str];
+    /// Returns the advice where a kernel lacks these modules. Returns `None` if kernels of
+    /// distributions have them.
+    fn module_advice(&self) -> Option<&'static str> {
+        None
+    }
     /// Returns the kernel modules that these mount options need beside [`FileSystem::modules`].
     fn modules_of_options(&self, options: &[String]) -> Vec<&'static str> {
         let _ = options;
@@ -279,6 +313,11 @@ pub trait FileSystem: Sync {
     fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
         let _ = (large, bytes, user);
         Vec::new()
+    }
+    /// Returns how it is made, if it stays open in the kernel after its last unmount. Returns `None`
+    /// if its mkfs program makes it and a mount is its only use.
+    fn pooled(&self) -> Option<&'static dyn Pooled> {
+        None
     }
     /// Returns the programs that change its features after mkfs. Returns `None` if it has none.
     fn tune(&self) -> Option<&'static Tune> {

@@ -4,6 +4,7 @@
 //! no deferred work for a measurement, how it is mounted, and how its geometry is read.
 //! `skeleton.rs` is a commented template to copy.
 
+mod bcachefs;
 mod btrfs;
 mod ext;
 mod f2fs;
@@ -34,6 +35,7 @@ mod skeleton;
 mod stacked;
 mod tmpfs;
 mod xfs;
+mod zfs;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -41,12 +43,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
     Cause, Choice, DeviceSize, ExternalJournal, FileSystem, FirstWrites, Hazard, Home, Idle,
-    Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, Sealing, SubvolumeCommands,
-    Tools, Tune,
+    Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, Pooled, Sealing,
+    SubvolumeCommands, Tools, Tune,
 };
+pub(crate) use file_system::{Formatted, UNFLUSHED};
 pub(crate) use foreign::check as check_foreign;
 use fsb_model::{FileSystemSpec, Target};
 use fsb_sys::error::TestbedError;
@@ -74,10 +76,12 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &ext::EXT4,
     &xfs::Xfs,
     &btrfs::Btrfs,
+    &bcachefs::Bcachefs,
     &reiserfs::Reiserfs,
     &jfs::Jfs,
     &f2fs::F2fs,
     &nilfs2::Nilfs2,
+    &zfs::Zfs,
     &ntfs::Ntfs,
     &ntfs::Ntfs3,
     &other::MINIX,
@@ -154,7 +158,6 @@ const MOUNTED_ONLY: &[&str] = &[
     "lustre",
     "9p",
     "virtiofs",
-    "zfs",
     "overlayfs",
     "ecryptfs",
     "afs",
@@ -176,17 +179,6 @@ fn advice_on_name(name: &str) -> String {
         Some(near) => format!("did you mean '{near}'? 'fsb list file-systems' shows all"),
         None => "'fsb list file-systems' shows all; a directory starts with / or ., a plan ends with .toml".to_owned(),
     }
-}
-
-/// The result of formatting.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Formatted {
-    /// The whole command.
-    pub command: Vec<String>,
-    /// The commands that changed the file system afterwards.
-    pub changes: Vec<Vec<String>>,
-    /// The version that the program prints.
-    pub version: Option<String>,
 }
 
 /// Runs the mkfs program on `device`: its defaults, then `extra`, which therefore takes precedence.
@@ -367,6 +359,15 @@ pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
     listed
         .lines()
         .any(|line| line.split_whitespace().last() == Some(driver))
+}
+
+/// Returns the advice where a kernel lacks this module of a file system. Returns `None` if kernels
+/// of distributions have it.
+pub fn module_advice(module: &str) -> Option<&'static str> {
+    let mut members = REGISTRY
+        .iter()
+        .filter(|member| member.modules().contains(&module));
+    members.find_map(|member| member.module_advice())
 }
 
 /// Returns the drivers, as /proc/filesystems names them, without which these targets cannot be

@@ -175,6 +175,11 @@ pub fn recipe(
         );
         return Err(TestbedError::request(what).advice("name a file system on a device"));
     }
+    if member.pooled().is_some() {
+        let what = format!("{}: a script of fsb makes no pools", spec.fs);
+        return Err(TestbedError::request(what)
+            .advice("leave it out, or make and mount the pool and name its directory"));
+    }
     if spec.is_encrypted() {
         let what = format!("{}: mount does not encrypt files", spec.fs);
         return Err(TestbedError::request(what).advice("leave out encrypt"));
@@ -328,7 +333,8 @@ mod tests {
     fn every_member_has_commands_or_needs_none() {
         for member in REGISTRY {
             let Ok(recipe) = recipe_of(member.name(), false) else {
-                assert_eq!(member.home(), Home::Nowhere);
+                let is_never_made = member.home() == Home::Nowhere || member.pooled().is_some();
+                assert!(is_never_made, "{}", member.name());
                 continue;
             };
             assert_eq!(

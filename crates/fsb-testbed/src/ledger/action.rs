@@ -10,6 +10,7 @@ use std::time::Duration;
 use fsb_sys::blkpg::{self, Partition};
 use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{Refusal, attempt};
+use fsb_sys::zpool::Pool;
 use fsb_sys::{Roots, cgroup, loopdev, magic, md, poll_until, read_trimmed, swap, systemd};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,13 @@ pub enum Action {
         /// Names of its members, sorted. An array with other members belongs to another program.
         members: Vec<String>,
     },
+    /// Export a pool of ZFS that fsb made, and remove the node of its device.
+    ExportPool {
+        /// Number of the device: major.
+        major: u32,
+        /// Number of the device: minor.
+        minor: u32,
+    },
     /// Remove a partition from the kernel that fsb added and that no table on the disk contains.
     RemovePartition {
         /// Number of the disk: major.
@@ -101,6 +109,10 @@ impl fmt::Display for Action {
                 ..
             } => write!(f, "remove /dev/loop{index}"),
             Action::StopArray { number, .. } => write!(f, "stop the array /dev/md{number}"),
+            Action::ExportPool { major, minor } => {
+                let pool = Pool::of_number(DeviceNumber(*major, *minor));
+                write!(f, "export the pool {}", pool.name())
+            }
             Action::RemovePartition {
                 major,
                 minor,
@@ -136,6 +148,7 @@ impl Action {
             Action::RemoveDirectory { .. }
             | Action::RemoveLoop { .. }
             | Action::StopArray { .. }
+            | Action::ExportPool { .. }
             | Action::RemovePartition { .. }
             | Action::RemoveCgroup { .. } => None,
         }
@@ -158,6 +171,9 @@ impl Action {
                 None => self.to_string(),
             }),
             Action::StopArray { number, members } => md::stop(*number, members),
+            Action::ExportPool { major, minor } => {
+                Pool::of_number(DeviceNumber(*major, *minor)).remove()
+            }
             Action::RemovePartition {
                 major,
                 minor,

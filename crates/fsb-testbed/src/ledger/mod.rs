@@ -748,6 +748,9 @@ fn admit(
         (None, Action::RemoveDirectory { path, .. }) => path.file_name().is_some_and(is_own_name),
         (None, Action::RemoveLoop { index, .. }) => *index < MOST_DEVICES,
         (None, Action::StopArray { number, .. }) => *number < MOST_DEVICES,
+        (None, Action::ExportPool { major, minor }) => {
+            *major < MOST_DEVICES && *minor < MOST_DEVICES
+        }
         (
             None,
             Action::RemovePartition {
@@ -806,6 +809,7 @@ fn path_of(action: &Action) -> Option<&Path> {
         | Action::RemoveCgroup { path } => Some(path),
         Action::RemoveLoop { .. }
         | Action::StopArray { .. }
+        | Action::ExportPool { .. }
         | Action::RemovePartition { .. }
         | Action::StartUnit { .. } => None,
     }
@@ -1155,6 +1159,14 @@ mod tests {
                 Action::StopArray {
                     number: 0,
                     members: Vec::new(),
+                },
+            ),
+            (Some("swap"), Action::ExportPool { major: 7, minor: 0 }),
+            (
+                None,
+                Action::ExportPool {
+                    major: u32::MAX,
+                    minor: 0,
                 },
             ),
         ];

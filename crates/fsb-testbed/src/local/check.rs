@@ -14,6 +14,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::devices;
 use super::file_system::{is_about_discard, journal_key};
+use crate::control::ARC_LIMIT;
 use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
 use crate::fs::{self, FileSystem, Home};
 use crate::medium::{self, GRANULE, MediumRequest, size_for};
@@ -40,6 +41,7 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
             medium::check(&spec.medium)?;
         }
     }
+    check_cache_limits(setup)?;
     check_same_device(setup)?;
     check_places(setup)?;
     worker_identity(&setup.identity)?;
@@ -101,6 +103,29 @@ fn check_places(setup: &Setup) -> Result<(), TestbedError> {
         if !requested.is_empty() {
             control::check_place(&requested, &devices::of_target(target), &Roots::default())
                 .map_err(|error| naming(target, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a memory limit also holds for the cache of a file system that has one of its own.
+pub(crate) fn check_cache_limits(setup: &Setup) -> Result<(), TestbedError> {
+    for (target, _, member) in file_systems(setup)? {
+        let requested = target.controls_over(&setup.controls);
+        let bytes_of = |control: &str| limit_of(requested.get(control)?);
+        let limit = bytes_of(MEMORY_LIMIT).filter(|_| member.pooled().is_some());
+        let Some(limit) = limit else { continue };
+        if bytes_of(ARC_LIMIT).is_none_or(|cache| cache > limit) {
+            let what = format!(
+                "the control {MEMORY_LIMIT} does not hold for the cache of {}",
+                member.name()
+            );
+            let error = TestbedError::request(what)
+                .coded(&fsb_model::error::CONTROL_CONFLICT)
+                .advice(format!(
+                    "add --control {ARC_LIMIT}=SIZE with at most that size"
+                ));
+            return Err(naming(target, error));
         }
     }
     Ok(())
@@ -303,9 +328,9 @@ fn check_kernel(member: &dyn FileSystem) -> Result<(), TestbedError> {
     Err(
         TestbedError::machine(format!("this kernel has no {}", member.name()))
             .tried(format!("{driver} is not in /proc/filesystems; {answer}"))
-            .advice(
+            .advice(member.module_advice().unwrap_or(
                 "add --in vm: a kernel that has it is booted in a virtual machine; or leave it out",
-            ),
+            )),
     )
 }
 
@@ -760,6 +785,23 @@ mod tests {
             "ext4@raid0:loop+loop",
         ];
         assert_eq!(targets.map(behaves), [true, true, false, true]);
+    }
+
+    #[test]
+    fn a_memory_limit_needs_a_limit_of_the_cache_of_zfs() {
+        let refused = |controls: &[(&str, &str)], target: &str| {
+            let mut setup = unique_setup(&[target]);
+            let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            setup.controls = controls.iter().map(owned).collect();
+            check_cache_limits(&setup).err().map(|error| error.code)
+        };
+        let conflict = Some("control/conflict".to_owned());
+        let memory = ("memory-limit", "512M");
+        assert_eq!(refused(&[memory], "zfs"), conflict);
+        assert_eq!(refused(&[memory, ("arc-limit", "1G")], "zfs"), conflict);
+        assert_eq!(refused(&[memory, ("arc-limit", "256M")], "zfs"), None);
+        assert_eq!(refused(&[("memory-limit", "keep")], "zfs"), None);
+        assert_eq!(refused(&[memory], "ext4"), None);
     }
 
     #[test]

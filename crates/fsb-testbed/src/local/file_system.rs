@@ -23,7 +23,7 @@ use crate::fs::{
     self, DeviceSize, Export, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal,
     MaintenanceCommands, MountRequest, Mounted, SubvolumeCommands, Version,
 };
-use crate::ledger::Ledger;
+use crate::ledger::{EntryHandle, Ledger};
 use crate::medium::{OpenMedium, probe};
 use crate::storage::{self, Storage, is_memory_medium};
 use crate::testbed::{
@@ -90,6 +90,8 @@ pub(super) struct ReadyFileSystem {
     key: Option<encryption::Key>,
     /// The commands that remove the directory of a background, if there is one.
     remove_own: Option<Vec<Vec<String>>>,
+    /// The entry of the undo ledger that closes its pool, if it has one.
+    pool: Option<EntryHandle>,
 }
 
 /// The external journal of a target. Its medium is not claimed while the target is ready, because
@@ -149,6 +151,13 @@ impl ReadyFileSystem {
         let own_journal = journal
             .as_deref()
             .and_then(|medium| ReadyJournal::from_request(request, &**medium));
+        let pool = match (medium.as_deref(), member.pooled()) {
+            (Some(medium), Some(pooled)) => {
+                let action = pooled.close_action(medium.device())?;
+                Some(request.ledger.record(action)?)
+            }
+            _ => None,
+        };
         let (formatted, inspection, probed) = match medium.as_deref_mut() {
             Some(medium) => {
                 if let Some(journal) = journal.as_deref_mut() {
@@ -157,7 +166,14 @@ impl ReadyFileSystem {
                 }
                 let made = format(request, medium, own_journal.as_ref());
                 journal.into_iter().for_each(|journal| journal.lock());
-                made?
+                match made {
+                    Ok(made) => made,
+                    Err(error) => {
+                        // The first error is the one that explains.
+                        let _ = close_pool(pool, request.ledger);
+                        return Err(error);
+                    }
+                }
             }
             None => (
                 Formatted::default(),
@@ -201,10 +217,14 @@ impl ReadyFileSystem {
             beyond_slice: 0,
             mounted: None,
             sealed: false,
-            cold: on_device.then(|| cold_method(page_cache, true, &roots)),
+            cold: on_device
+                .then(|| cold_method(page_cache, true, &roots))
+                // An export empties the cache of a pool, and nothing else does.
+                .filter(|method| member.pooled().is_none() || *method == ColdMethod::Remount),
             held: (*held).clone(),
             key,
             remove_own: None,
+            pool,
         };
         let provisioned = ready
             .mount(again(&mut medium))
@@ -225,7 +245,7 @@ impl ReadyFileSystem {
             }
             Err(error) => {
                 // The first error is the one that explains.
-                let _ = ready.end(medium);
+                let _ = ready.end(medium, Some(request.ledger));
                 Err(error)
             }
         }
@@ -497,13 +517,19 @@ impl ReadyFileSystem {
         let abilities = Abilities {
             cold: self.cold,
             kernel_caches_only: !self.is_served()
+                && self.member.pooled().is_none()
                 && self.member.server_program().is_none()
                 && self.cold.is_some_and(ColdMethod::empties_kernel_caches),
             durable,
             counters: self.device_directory.is_some(),
             why_not_cold: why(
                 self.cold.is_some(),
-                "keeps its files in memory: they are never cold",
+                match self.member.pooled() {
+                    Some(_) => {
+                        "has a cache that only an export of its pool empties: it needs root and page-cache=remount"
+                    }
+                    None => "keeps its files in memory: they are never cold",
+                },
             ),
             why_not_durable: why(durable, "keeps its files in memory: they are never durable"),
             no_maintenance: self.no_maintenance(),
@@ -961,13 +987,14 @@ impl ReadyFileSystem {
             .beneath
             .map_or(Ok(None), |point| fs::unmount_beneath(&point));
         let unexported = mounted.export.map_or(Ok(()), Export::end);
+        let closed = mounted.pool.map_or(Ok(()), |pool| pool.export());
         let lazily: Vec<_> = unmounted
             .into_iter()
             .chain([beneath])
             .collect::<Result<_, _>>()?;
         match lazily.into_iter().flatten().next() {
             Some(note) => Err(TestbedError::trial("the target is still in use").tried(note)),
-            None => ended.and(unexported),
+            None => ended.and(unexported).and(closed),
         }
     }
 
@@ -987,8 +1014,14 @@ impl ReadyFileSystem {
     }
 
     /// Unmounts and returns the device to the medium.
-    pub fn end(mut self, medium: Option<&mut dyn OpenMedium>) -> Result<(), TestbedError> {
+    pub fn end(
+        mut self,
+        medium: Option<&mut dyn OpenMedium>,
+        ledger: Option<&Ledger>,
+    ) -> Result<(), TestbedError> {
         let unmounted = self.unmount();
+        let closed = ledger.map_or(Ok(()), |ledger| close_pool(self.pool.take(), ledger));
+        let unmounted = unmounted.and(closed);
         // An empty directory on fsb's tmpfs.
         let _ = std::fs::remove_dir(&self.point);
         unmounted.and(medium.map_or(Ok(()), |medium| {
@@ -996,6 +1029,11 @@ impl ReadyFileSystem {
             medium.take_back()
         }))
     }
+}
+
+/// Closes the pool of a target, if it has one, and removes the entry of the undo ledger.
+fn close_pool(pool: Option<EntryHandle>, ledger: &Ledger) -> Result<(), TestbedError> {
+    pool.map_or(Ok(()), |entry| ledger.undo(entry).map(drop))
 }
 
 /// Reborrows the medium. An `Option` around a mutable reference is not reborrowed implicitly.
@@ -1085,14 +1123,23 @@ fn format(
     if let Some(size) = large_size {
         prepare(request, medium, size, (tools, &arguments))?;
     }
-    let mut formatted = lend(medium, &mut |device| {
+    let (mut formatted, inspection) = lend(medium, &mut |device| {
+        if let Some(pooled) = member.pooled() {
+            let (command, inspection) = pooled.make(device, &spec.options, &arguments)?;
+            let formatted = Formatted {
+                command,
+                changes: Vec::new(),
+                version: fs::version(tools),
+            };
+            return Ok((formatted, Some(inspection)));
+        }
         journal.map_or(Ok(()), |journal| {
             fs::make_journal(*member, &journal.arguments, &journal.names.0)
         })?;
         let made = fs::format(tools, device, &arguments)?;
         let changes = fs::tune(*member, device, point, &spec.tune)?;
         complete(device)?;
-        Ok(Formatted { changes, ..made })
+        Ok((Formatted { changes, ..made }, None))
     })?;
     for word in formatted
         .command
@@ -1105,7 +1152,8 @@ fn format(
         );
         *word = journal.map_or_else(|| word.clone(), |journal| journal.reword(word));
     }
-    Ok((formatted, member.inspect(medium.device()), probed))
+    let inspection = inspection.unwrap_or_else(|| member.inspect(medium.device()));
+    Ok((formatted, inspection, probed))
 }
 
 /// Lends the device of a medium to programs and takes it back.

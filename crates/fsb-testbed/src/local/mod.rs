@@ -24,7 +24,7 @@ use fsb_sys::{Roots, block, mountinfo};
 
 use self::check::journals;
 pub use self::check::{behaves_as_large, side_by_side, slice_size};
-pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
+pub(crate) use self::check::{check_cache_limits, check_same_device, check_sizes, media, naming};
 use self::devices::DeviceControls;
 pub(crate) use self::devices::of_directory as place_of_directory;
 pub use self::directory::directory_record;
@@ -972,7 +972,7 @@ impl OccupiedSlot {
                 let medium = ready
                     .medium()
                     .and_then(|text| slice_of(media, text, self.slice));
-                let ended = ready.end(medium);
+                let ended = ready.end(medium, ledger);
                 let journal = journal.and_then(|key| slice_of(media, &key, 0));
                 ended.and(journal.map_or(Ok(()), OpenMedium::take_back))
             }

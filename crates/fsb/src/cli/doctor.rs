@@ -287,6 +287,9 @@ fn missing(support: &Support, lacking: &[&str], in_vm: bool, root: bool) -> Stri
             format!("{what}{version}")
         }
         (false, true) => "a driver here: add --in vm".to_owned(),
+        (false, false) if support.module_advice.is_some() => {
+            support.module_advice.unwrap_or_default().to_owned()
+        }
         (false, false) if lacking.is_empty() => {
             "a driver (modprobe), or a VM: see below".to_owned()
         }
@@ -306,8 +309,10 @@ mod tests {
             driver,
             modules: match name {
                 "ntfs3" => &["ntfs3"],
+                "zfs" => &["zfs"],
                 _ => &["any"],
             },
+            module_advice: (name == "zfs").then_some("its module: apt-get install zfs-dkms"),
         }
     }
 
@@ -317,6 +322,7 @@ mod tests {
             support("reiserfs", false, None),
             support("ntfs3", false, None),
             support("exfat", false, Some("exfatprogs")),
+            support("zfs", false, None),
         ]
     }
 
@@ -324,7 +330,7 @@ mod tests {
     fn each_has_a_place_or_what_it_lacks() {
         let vm = Vm::Boots {
             release: "6.1.0-56-amd64".to_owned(),
-            lacks: ["ntfs3".to_owned()].into(),
+            lacks: ["ntfs3", "zfs"].map(str::to_owned).into(),
         };
         let expected = "\
 file system  here       in VM (6.1.0-56-amd64)  needs
@@ -332,6 +338,7 @@ ext4         yes        yes                     nothing: mkfs.ext4 1.0
 reiserfs     no driver  yes                     a driver here: add --in vm
 ntfs3        no driver  no driver               a kernel with ntfs3 (fsb kernel fetch)
 exfat        no tools   no tools                mkfs.exfat (apt-get install exfatprogs)
+zfs          no driver  no driver               its module: apt-get install zfs-dkms
 ";
         assert_eq!(file_systems_table(&all(), &vm, true, 100), expected);
         let ordinary = file_systems_table(&all(), &vm, false, 100);

@@ -2,6 +2,7 @@
 //! are tiny.
 
 mod killed;
+mod pools;
 mod runs;
 
 use std::path::{Path, PathBuf};
