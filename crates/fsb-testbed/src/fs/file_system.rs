@@ -366,6 +366,10 @@ pub trait FileSystem: Sync {
     fn options(&self) -> &'static [DeclaredOption] {
         &[]
     }
+    /// Returns those of a target's options that its mount takes. mkfs takes the others.
+    fn mount_options(&self, options: &[String]) -> Vec<String> {
+        options.to_vec()
+    }
     /// Returns a curated list of options that may make it faster, for races.
     fn choices(&self) -> &'static [Choice] {
         &[]

@@ -35,7 +35,7 @@ pub fn large_disk(spec: &FileSystemSpec, bytes: u64) -> Option<Geometry> {
 
 /// Runs the member's mkfs program with these arguments on a sparse file of `bytes` in memory.
 fn made_on(member: &dyn FileSystem, arguments: &[String], bytes: u64) -> Option<Inspection> {
-    // A pool has the same geometry on every disk.
+    // Only the kernel makes a pool, and only on a device.
     let tools = member.tools().filter(|_| member.pooled().is_none())?;
     let mkfs = program::find(tools.mkfs)?;
     let file = memfd_create("fsb-large-disk", MemfdFlags::CLOEXEC).ok()?;

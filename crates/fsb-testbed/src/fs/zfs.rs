@@ -81,6 +81,11 @@ impl FileSystem for Zfs {
         &OPTIONS
     }
 
+    fn mount_options(&self, options: &[String]) -> Vec<String> {
+        let flags = options.iter().filter(|option| !option.contains('='));
+        flags.cloned().collect()
+    }
+
     fn choices(&self) -> &'static [Choice] {
         const CHOICES: &[Choice] = &[
             Choice::mount(&["recordsize=16k"], "small records need no whole block")
@@ -149,7 +154,7 @@ impl FileSystem for Zfs {
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         let pool = Pool::of_device(request.source)?;
         pool.import()?;
-        let options = mount_options(request.options);
+        let options = self.mount_options(request.options);
         match kernel::mount(self.name(), Path::new(pool.name()), request.point, &options) {
             Ok(()) => Ok(Mounted {
                 pool: Some(pool),
@@ -223,12 +228,6 @@ fn create_words(name: &str, options: &[String], arguments: &[String]) -> Vec<Str
     words.extend_from_slice(arguments);
     words.push(name.to_owned());
     words
-}
-
-/// Returns the options of the mount: those without a value.
-fn mount_options(options: &[String]) -> Vec<String> {
-    let flags = options.iter().filter(|option| !option.contains('='));
-    flags.cloned().collect()
 }
 
 /// Reads features and properties of an imported pool.
@@ -317,7 +316,7 @@ mod tests {
             "create -f -o cachefile=none -O mountpoint=legacy -O recordsize=16k -o ashift=12 \
              -O sync=disabled -o autotrim=on fsb-7-0"
         );
-        assert_eq!(mount_options(&options), ["noatime"]);
+        assert_eq!(Zfs.mount_options(&options), ["noatime"]);
     }
 
     fn refusal(target: &str) -> Option<String> {

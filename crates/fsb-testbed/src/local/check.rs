@@ -62,7 +62,8 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
             && member.server_program().is_none()
             && member.beneath().is_none()
         {
-            mount::check_options(member.name(), &spec.mount_options(), &|option| {
+            let options = member.mount_options(&spec.mount_options());
+            mount::check_options(member.name(), &options, &|option| {
                 fs::suggestion(member, option)
             })
             .map_err(|error| naming(target, error))?;
