@@ -28,6 +28,9 @@ const MEMORY_DEVICES: [&str; 3] = ["ram", "zram", "nullb"];
 /// Deeper stacks are a loop in the tree below /sys.
 const DEEPEST: u32 = 3 * block::MOST_LAYERS;
 
+/// Why the storage beneath a network file system is unknown.
+const ELSEWHERE: &str = "another machine, or the host of this one, holds the data";
+
 /// The advice for a loop device without direct I/O.
 pub(crate) const ATTACH_DIRECT: &str = "attach it with losetup --direct-io=on";
 
@@ -80,6 +83,12 @@ impl Storage {
                 Layer::Unknown { reason } => Some(reason.as_str()),
                 _ => None,
             })
+    }
+
+    /// Returns why nothing on this machine shows what becomes of syncs and of direct I/O, if a layer
+    /// is a network file system.
+    pub fn elsewhere(&self) -> Option<&str> {
+        self.unknown().filter(|reason| *reason == ELSEWHERE)
     }
 
     /// Returns the directory below /sys of the device that holds all data, if there is one. The
@@ -392,9 +401,10 @@ impl<'a> Walk<'a> {
 }
 
 fn why_no_device(kind: &str) -> &'static str {
-    match kind {
-        _ if fs::is_remote(kind) => "another machine, or the host of this one, holds the data",
-        _ => "its mount names no block device",
+    if fs::is_remote(kind) {
+        ELSEWHERE
+    } else {
+        "its mount names no block device"
     }
 }
 

@@ -193,6 +193,11 @@ impl ReadyDirectory {
         if let Some(findings) = findings {
             findings.restrict(storage, &mut provisioned);
         }
+        if let Some(reason) = storage.elsewhere() {
+            let unproven = Findings::unknown(reason).unproven();
+            provisioned.abilities.unproven.clone_from(&unproven);
+            provisioned.record.unproven = unproven;
+        }
         Ok(provisioned)
     }
 
@@ -244,7 +249,10 @@ pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
     let storage = Storage::beneath_path(&path, device_directory.as_deref(), &roots);
     let risks = facts.risks.iter().cloned().chain(storage.risk()).collect();
     let fuse = mount.as_ref().filter(|mount| fuse::is_fuse(mount));
-    let findings = fuse.map(|mount| fuse::probe_mount(&path, mount, &storage, &roots));
+    let findings = match storage.elsewhere() {
+        Some(reason) => Some(Findings::unknown(reason)),
+        None => fuse.map(|mount| fuse::probe_mount(&path, mount, &storage, &roots)),
+    };
     Ok(TargetRecord {
         unproven: findings.map_or_else(Vec::new, |findings| findings.unproven()),
         block_size: Some(space.block_size),
