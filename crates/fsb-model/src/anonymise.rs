@@ -769,7 +769,7 @@ impl<'v> Anonymiser<'v> {
                 .split('+')
                 .map(|member| match member {
                     "loop" | "ram" => member.to_owned(),
-                    setting if crate::target::is_setting(setting) => setting.to_owned(),
+                    setting if is_known_setting(setting) => setting.to_owned(),
                     path => self.device_path(path),
                 })
                 .collect::<Vec<_>>()
@@ -1096,6 +1096,15 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+/// Returns whether a part of a medium that is made of others is one of its settings.
+fn is_known_setting(part: &str) -> bool {
+    match part.split_once('=') {
+        Some(("chunk", size)) => size.parse::<crate::Bytes>().is_ok(),
+        Some(("kind", kind)) => ["linear", "thin", "snapshot"].contains(&kind),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -761,6 +761,31 @@ fn units_begin_in_the_state_that_the_workload_defines() {
     );
 }
 
+/// A read-only file system is measured with these.
+#[test]
+fn work_that_only_reads_says_so_and_leaves_its_files_as_they_were() {
+    let mut reads_only = Vec::new();
+    for workload in REGISTRY {
+        let profile = parse(&example(*workload), &SIZING).unwrap().profile();
+        if profile.reads_only {
+            reads_only.push(workload.name());
+            let leaves = matches!(
+                profile.renewal,
+                crate::Renewal::Never | crate::Renewal::Remount | crate::Renewal::Inside
+            );
+            assert!(leaves && !profile.only_writes, "{}", workload.name());
+        }
+    }
+    for name in [
+        "read", "stat", "readdir", "scan", "statfs", "lookup", "readlink", "getxattr", "reread",
+    ] {
+        assert!(reads_only.contains(&name), "{name}: {reads_only:?}");
+    }
+    for name in ["write", "create", "rename", "delete", "copy-up", "chmod", "setxattr", "append"] {
+        assert!(!reads_only.contains(&name), "{name}: {reads_only:?}");
+    }
+}
+
 /// Each case is a workload, a parameter, its value, and a part of the error message (empty if the
 /// value is accepted).
 #[test]
@@ -1075,6 +1100,7 @@ fn labels_say_what_makes_a_cell_another_one() {
             "readdir 50 entries",
         ),
         ("rename", &[], "rename 4K files"),
+        ("copy-up", &[], "copy-up 4K files"),
         (
             "delete",
             &[("durability", "end".into())],
@@ -1237,6 +1263,7 @@ fn profiles_tell_the_runner_what_to_restore_and_how_long_to_measure() {
         ("stat", &[("cache", "cold".into())], (Remount, false, true)),
         ("rename", &[], (Recreate, true, false)),
         ("delete", &[], (Recreate, false, false)),
+        ("copy-up", &[], (Recreate, false, false)),
         ("mkdir", &[], (Recreate, false, false)),
         (
             "rmdir",

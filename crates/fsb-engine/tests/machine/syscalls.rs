@@ -130,6 +130,8 @@ fn durability_is_what_it_says() {
         &["unlinkat", "unlinkat", "unlinkat", "syncfs"],
     );
     expect(&set("delete", "each"), 3, &["unlinkat", "fsync"].repeat(3));
+    expect(&set("copy-up", "none"), 3, &["pwrite64"; 3]);
+    expect(&set("copy-up", "each"), 3, &["pwrite64", "fsync"].repeat(3));
     expect(&set("rename", "each"), 3, &["renameat", "fsync"].repeat(3));
     expect(
         &set("move", "each"),

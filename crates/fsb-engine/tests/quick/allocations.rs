@@ -75,6 +75,7 @@ fn count() {
         json!({"name": "readdir", "files": 800, "files_per_directory": 10}),
         json!({"name": "rename", "files": 800, "files_per_directory": 10, "durability": "each"}),
         json!({"name": "delete", "files": 800, "files_per_directory": 100}),
+        json!({"name": "copy-up", "files": 800, "files_per_directory": 100}),
         json!({"name": "move", "files": 800, "files_per_directory": 10, "durability": "each"}),
         json!({"name": "mkdir", "files": 800, "files_per_directory": 100, "threads": 2}),
         json!({"name": "symlink", "files": 800, "files_per_directory": 100}),

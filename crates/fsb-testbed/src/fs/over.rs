@@ -73,8 +73,15 @@ impl Beneath {
                 "arguments of mkfs and the medium belong to the target itself".to_owned(),
             ));
         }
-        // A FUSE server or a network client beneath would be a second thing under test.
-        if member.home() != Home::Device || member.driver() != Some(member.name()) {
+        // A FUSE server, a network client or an overlay beneath would be a second thing under test.
+        let is_mounted_alone = member.home() == Home::Device
+            && member.driver() == Some(member.name())
+            && member.beneath().is_none()
+            && member.pooled().is_none();
+        if spec.is_encrypted() {
+            return Err(refused("files over it are not encrypted".to_owned()));
+        }
+        if !is_mounted_alone {
             return Err(refused(format!(
                 "{} is not mounted by the kernel from a device",
                 member.name()
@@ -186,6 +193,9 @@ mod tests {
             "over=nfs",
             "over=ntfs",
             "over=bindfs",
+            "over=overlay",
+            "over=squashfs",
+            r#"over="ext4,encrypt""#,
             "over=/srv",
             "over=",
             "over=ext5",

@@ -528,7 +528,7 @@ impl ReadyFileSystem {
             cold: self.cold,
             kernel_caches_only: !self.is_served()
                 && self.member.pooled().is_none()
-                && self.member.server_program().is_none()
+                && (self.member.server_program().is_none() || self.member.sealing().is_some())
                 && self.cold.is_some_and(ColdMethod::empties_kernel_caches),
             durable,
             counters: self.device_directory.is_some(),

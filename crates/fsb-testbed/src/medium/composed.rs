@@ -201,6 +201,6 @@ pub(super) fn fill(
 ) -> std::io::Result<()> {
     let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
     let device = rustix::fs::open(path, flags, Mode::empty())?;
-    block::fill(device.as_fd(), &[0..size], seed, tell)?;
+    block::fill(device.as_fd(), std::slice::from_ref(&(0..size)), seed, tell)?;
     Ok(rustix::fs::fdatasync(&device)?)
 }

@@ -61,7 +61,7 @@ impl Raid {
             {
                 Ok(bytes)
             }
-            _ => refused(format!("'{value}' is no size of a chunk")),
+            _ => refused(format!("'{value}' is not the size of a chunk")),
         }
     }
 }
@@ -506,7 +506,7 @@ mod tests {
             assert!(members.iter().all(|member| member.medium.name == "loop"));
         }
         for (raid, argument, says) in [
-            (&RAID0, "chunk=3K+loop+loop", "no size of a chunk"),
+            (&RAID0, "chunk=3K+loop+loop", "not the size of a chunk"),
             (&RAID1, "chunk=64K+loop+loop", "RAID-1 has no chunks"),
             (&RAID5, "level=6+loop+loop+loop", "no setting 'level'"),
         ] {
