@@ -245,14 +245,18 @@ fn connections(net: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Returns whether a word names a place on another machine: `host:/path`, `https://host/path`.
+/// Returns whether a word names a place on another machine: `host:/path`, `user@host:path`,
+/// `https://host/path`. mergerfs names its branches without their common path: `a:b`.
 fn is_remote(word: &[u8]) -> bool {
     let Some(colon) = word.iter().position(|byte| *byte == b':') else {
         return false;
     };
     let (before, after) = (&word[..colon], &word[colon + 1..]);
     after.starts_with(b"//")
-        || (!before.is_empty() && !before.contains(&b'/') && before != b"local")
+        || (!before.is_empty()
+            && !before.contains(&b'/')
+            && before != b"local"
+            && (after.starts_with(b"/") || before.contains(&b'@')))
 }
 
 /// Returns the absolute paths in a word of a command or in the source of a mount: `/a`, `/a:/b`,
@@ -314,8 +318,19 @@ mod tests {
             ("--log=/var/log/a", &[]),
             ("lowerdir=/a,upperdir=/b", &[]),
             ("encfs", &[]),
+            ("a:b", &[]),
         ] {
             assert_eq!(of(word), expected, "{word}");
+        }
+        for (word, expected) in [
+            ("host:/a", true),
+            ("user@host:a", true),
+            ("https://host/a", true),
+            ("a:b", false),
+            (":local:/a", false),
+            ("/a:/b", false),
+        ] {
+            assert_eq!(is_remote(word.as_bytes()), expected, "{word}");
         }
         assert_eq!(
             upper_directory("lowerdir=/a:/c,upperdir=/b,workdir=/w".as_ref()),

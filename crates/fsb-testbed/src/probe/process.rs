@@ -16,7 +16,8 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, fchdir, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::property::{Answer, Property, Surroundings};
+use super::property::{Answer, Property};
+use super::surroundings::Surroundings;
 use super::table::CELLS;
 use super::trial_file;
 
@@ -30,6 +31,9 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// The limit for the removal of the directory: servers release closed files asynchronously, and
 /// keep them under another name until then.
 const REMOVAL: Duration = Duration::from_secs(3);
+
+/// The advice for a file system that does not answer.
+const HANGS: &str = "the file system hangs: end its server, or unmount it (umount --lazy)";
 
 /// What a probe found out about a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -93,11 +97,12 @@ pub fn probe_directory(directory: &Path) -> DirectoryProbe {
         directory: absolute.clone(),
         ..DirectoryProbe::default()
     };
+    let mut is_ready = false;
     // One process more than questions: the last one may only have to remove the files.
     for _ in 0..=CELLS.len() {
-        match ask(&absolute, &name, &mut found) {
+        match ask(&absolute, &name, &mut found, &mut is_ready) {
             Ok(Ended::Done) => return found,
-            Ok(Ended::Died(status)) if found.driver.is_some() || !found.properties.is_empty() => {
+            Ok(Ended::Died(status)) if is_ready => {
                 let Some(cell) = CELLS.get(found.properties.len()) else {
                     break;
                 };
@@ -113,15 +118,17 @@ pub fn probe_directory(directory: &Path) -> DirectoryProbe {
                 return found;
             }
             Ok(Ended::Hangs) => {
-                let call = CELLS
-                    .get(found.properties.len())
-                    .map_or("the removal of the files", |cell| cell.label);
+                let call = match CELLS.get(found.properties.len()) {
+                    _ if !is_ready => "entering the directory",
+                    Some(cell) => cell.label,
+                    None => "removing the files",
+                };
                 found.failure = Some(ProbeFailure {
                     text: format!("no answer within {} s: {call}", LIMIT.as_secs()),
-                    advice: format!(
-                        "the file system hangs: end its server, or unmount it (umount --lazy); \
-                         {name} may be left in the directory"
-                    ),
+                    advice: match is_ready {
+                        true => format!("{HANGS}, and remove {name} from the directory"),
+                        false => HANGS.to_owned(),
+                    },
                     hangs: true,
                 });
                 return found;
@@ -153,7 +160,12 @@ enum Ended {
 }
 
 /// Starts a process for the questions that are open, and adds its answers.
-fn ask(directory: &Path, name: &str, found: &mut DirectoryProbe) -> std::io::Result<Ended> {
+fn ask(
+    directory: &Path,
+    name: &str,
+    found: &mut DirectoryProbe,
+    is_ready: &mut bool,
+) -> std::io::Result<Ended> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg(PROBE_ARGUMENT)
@@ -182,7 +194,10 @@ fn ask(directory: &Path, name: &str, found: &mut DirectoryProbe) -> std::io::Res
                 directory,
                 driver,
                 source,
-            } => (found.directory, found.driver, found.source) = (directory, driver, source),
+            } => {
+                (found.directory, found.driver, found.source) = (directory, driver, source);
+                *is_ready = true;
+            }
             Report::Found(property) => found.properties.push(property),
             Report::Failed(failure) | Report::Left(failure) => found.failure = Some(failure),
             Report::Done => {
@@ -253,7 +268,6 @@ struct Trial {
     /// The probed directory, and its path.
     parent: (OwnedFd, PathBuf),
     name: PathBuf,
-    mount: Option<mountinfo::Mount>,
     mode: u32,
 }
 
@@ -274,7 +288,6 @@ impl Trial {
             .and_then(|own| fchdir(&own).and_then(|()| fstat(&own)));
         match entered {
             Ok(stat) => Ok(Trial {
-                mount: mountinfo::holding(&mountinfo::read(), &path),
                 parent: (parent, path),
                 name: name.to_owned(),
                 mode: stat.st_mode,
@@ -289,7 +302,6 @@ impl Trial {
     /// Answers the questions from the given one on, and removes the directory.
     fn answer(self, first: usize) -> std::io::Result<()> {
         let written = self.answers(first);
-        trial_file::remove_all();
         let left = self.remove();
         written?;
         if let Err(errno) = left {
@@ -300,25 +312,22 @@ impl Trial {
     }
 
     fn answers(&self, first: usize) -> std::io::Result<()> {
-        let mount = self.mount.as_ref();
-        let surroundings = Surroundings {
-            driver: mount.map(|mount| mount.kind.clone()).unwrap_or_default(),
-            mode: self.mode,
-        };
+        let surroundings = Surroundings::new(&self.parent.1, self.mode);
+        let mount = surroundings.mount.as_ref();
         write(&Report::Ready {
             directory: self.parent.1.clone(),
             driver: mount.map(|mount| mount.kind.clone()),
             source: mount.map(|mount| mount.source.clone()),
         })?;
-        for cell in CELLS.iter().skip(first) {
-            // An earlier process may have died with a file.
-            trial_file::remove_all();
+        for (index, cell) in CELLS.iter().enumerate().skip(first) {
+            trial_file::begin_cell(index);
             write(&Report::Found(cell.find(&surroundings)))?;
         }
         Ok(())
     }
 
     fn remove(&self) -> Result<(), Errno> {
+        trial_file::remove_all(CELLS.len());
         let _ = rustix::process::chdir("/");
         let mut result = Ok(());
         poll_until(REMOVAL, || {

@@ -215,7 +215,7 @@ fn a_server_that_has_ended_or_hangs_is_reported_and_the_doctor_ends() {
     signal(rustix::process::Signal::STOP);
     let output = fsb_json(Path::new("/"), &arguments);
     signal(rustix::process::Signal::CONT);
-    let error = expect_error(&output, 3, "machine/failed");
+    let error = expect_error(&output, 3, "testbed/unable");
     assert!(error["help"].as_str().unwrap().contains("hangs"), "{error}");
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["directory"]["failure"]["hangs"], true, "{found:#}");
