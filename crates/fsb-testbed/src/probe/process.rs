@@ -1,7 +1,7 @@
 //! The process that makes the calls of the probe, and its parent, which waits for answers.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use fsb_model::errno;
-use fsb_sys::{mountinfo, poll_until, process, random_name};
+use fsb_sys::error::attempt;
+use fsb_sys::{poll_until, process, random_name};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, open, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, fchdir, setrlimit};
@@ -20,6 +21,7 @@ use super::property::{Answer, Property};
 use super::surroundings::Surroundings;
 use super::table::CELLS;
 use super::trial_file;
+use crate::access::{self, Obstacle};
 
 /// The hidden argument of the process that makes the calls. The directory, the name of the
 /// directory that it makes there, and the number of its first question follow.
@@ -165,7 +167,7 @@ fn ask(
     name: &str,
     found: &mut DirectoryProbe,
     is_ready: &mut bool,
-) -> std::io::Result<Ended> {
+) -> io::Result<Ended> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg(PROBE_ARGUMENT)
@@ -209,8 +211,8 @@ fn ask(
 }
 
 /// Returns the reports of the child as they arrive.
-fn reports(child: &mut Child) -> std::io::Result<Receiver<Report>> {
-    let output = child.stdout.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
+fn reports(child: &mut Child) -> io::Result<Receiver<Report>> {
+    let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let (sender, receiver) = channel();
     std::thread::Builder::new().spawn(move || {
         let lines = BufReader::new(output).lines().map_while(Result::ok);
@@ -255,10 +257,10 @@ pub fn probe_main(arguments: &[OsString]) -> i32 {
 }
 
 /// Writes a report. Fails if the parent has ended.
-fn write(report: &Report) -> std::io::Result<()> {
+fn write(report: &Report) -> io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
-    let mut output = std::io::stdout().lock();
+    let mut output = io::stdout().lock();
     output.write_all(&line)?;
     output.flush()
 }
@@ -300,7 +302,7 @@ impl Trial {
     }
 
     /// Answers the questions from the given one on, and removes the directory.
-    fn answer(self, first: usize) -> std::io::Result<()> {
+    fn answer(self, first: usize) -> io::Result<()> {
         let written = self.answers(first);
         let left = self.remove();
         written?;
@@ -311,7 +313,7 @@ impl Trial {
         write(&Report::Done)
     }
 
-    fn answers(&self, first: usize) -> std::io::Result<()> {
+    fn answers(&self, first: usize) -> io::Result<()> {
         let surroundings = Surroundings::new(&self.parent.1, self.mode);
         let mount = surroundings.mount.as_ref();
         write(&Report::Ready {
@@ -340,31 +342,21 @@ impl Trial {
 
 /// Returns why a call on a path failed, with the next step.
 fn failure(path: &Path, call: &str, error: Errno) -> ProbeFailure {
-    let mount = mountinfo::holding(&mountinfo::read(), path);
-    let is_fuse = mount
-        .as_ref()
-        .is_some_and(|mount| mount.kind.starts_with("fuse"));
-    let point = mount.map(|mount| mount.point).unwrap_or_default();
-    let advice = match error {
-        Errno::NOTCONN => format!(
-            "its FUSE server has ended: umount {0}, and start the server again",
-            point.display()
+    let error = io::Error::from(error);
+    let failed = attempt(call, path, &error);
+    let (text, advice) = match (access::obstacle(path, &error), error.kind()) {
+        (Some(Obstacle { why, advice }), _) => (format!("{failed}: {why}"), advice),
+        (None, ErrorKind::NotFound | ErrorKind::NotADirectory) => (
+            failed.to_string(),
+            "name an existing directory with --dir".to_owned(),
         ),
-        Errno::ACCESS if is_fuse => {
-            "run fsb as the user who mounted it, or mount it with -o allow_other".to_owned()
-        }
-        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
-            "name a directory that you may write to with --dir".to_owned()
-        }
-        Errno::NOENT | Errno::NOTDIR => "name an existing directory with --dir".to_owned(),
-        _ => String::new(),
+        (None, _) => (
+            failed.to_string(),
+            "name a directory that you may write to with --dir".to_owned(),
+        ),
     };
     ProbeFailure {
-        text: format!(
-            "{call} {}: {}",
-            path.display(),
-            errno::describe(error.raw_os_error())
-        ),
+        text,
         advice,
         hangs: false,
     }

@@ -36,8 +36,8 @@ pub(super) static CELLS: &[Cell] = &[
     },
     Cell {
         name: "direct_bypasses",
-        label: "O_DIRECT bypasses the page cache",
-        consequence: "direct I/O measures memory",
+        label: "O_DIRECT writes bypass the page cache",
+        consequence: "direct writes go through the page cache",
         probe: direct::bypasses,
     },
     Cell {
