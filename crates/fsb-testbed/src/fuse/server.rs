@@ -50,6 +50,12 @@ impl OpenFile {
         self.flags & libc::O_DIRECT != 0
     }
 
+    fn is_standard_stream(&self) -> bool {
+        ["0", "1", "2"]
+            .into_iter()
+            .any(|number| self.entry.ends_with(number))
+    }
+
     fn is_writable(&self) -> bool {
         self.flags & libc::O_ACCMODE == libc::O_RDWR
     }
@@ -126,10 +132,12 @@ impl Server {
     }
 
     /// Returns the regular files and block devices that the server has open for reading and
-    /// writing, and that have a name: the image of a file system, or its device.
+    /// writing, and that have a name: the image of a file system, or its device. Standard streams,
+    /// which may lead to a log, are not among them.
     pub fn images(&self) -> Vec<OpenFile> {
         let is_image = |file: &OpenFile| {
-            file.is_writable()
+            !file.is_standard_stream()
+                && file.is_writable()
                 && !file.path.as_os_str().as_bytes().ends_with(b" (deleted)")
                 && fs::metadata(&file.entry)
                     .is_ok_and(|found| found.is_file() || found.file_type().is_block_device())

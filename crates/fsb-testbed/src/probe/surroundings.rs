@@ -16,7 +16,7 @@ pub(super) struct Surroundings {
     pub mode: u32,
     /// The mount that holds the directory.
     pub mount: Option<Mount>,
-    /// What is beneath it.
+    /// The layers beneath it.
     pub storage: Storage,
     findings: OnceCell<Findings>,
 }

@@ -45,19 +45,20 @@ fn examined(directory: &Path) -> Value {
 }
 
 /// Returns the answers by the name of the property: `yes`, `no`, the name of an error or of a
-/// signal, or a number.
-fn answers(directory: &Path) -> BTreeMap<String, String> {
+/// signal, or a number. A text follows each.
+fn answers(directory: &Path) -> BTreeMap<String, (String, String)> {
     let found = examined(directory);
     assert_eq!(found["failure"], Value::Null, "{found:#}");
     let properties = found["properties"].as_array().expect("the properties");
     let answer = |property: &Value| {
         let text = property["text"].as_str().expect("a text");
-        match (&property["errno"], &property["number"]) {
+        let answer = match (&property["errno"], &property["number"]) {
             (Value::String(errno), _) => errno.clone(),
             (_, Value::Number(number)) => number.to_string(),
             _ if text.contains("SIGBUS") => "SIGBUS".to_owned(),
             _ => property["state"].as_str().expect("a state").to_owned(),
-        }
+        };
+        (answer, text.to_owned())
     };
     let name = |property: &Value| property["name"].as_str().expect("a name").to_owned();
     properties
@@ -88,8 +89,8 @@ fn compare(file_system: &str, directory: &Path, installed: Option<String>) {
     };
     let mut wrong = Vec::new();
     for (name, answer) in expected {
-        let found = found.get(name).map_or("nothing", String::as_str);
-        let text = format!("{name}: {answer} expected, {found} found");
+        let (found, text) = &found[name];
+        let text = format!("{name}: {answer} expected, {found} found ({text})");
         if is_noise(name, answer, found) {
             fsb_testkit::left_out(&format!("a cell of {file_system}"), &text);
         } else if answer != found {
@@ -101,7 +102,7 @@ fn compare(file_system: &str, directory: &Path, installed: Option<String>) {
         fsb_testkit::left_out(&format!("cells of {file_system}"), &reason);
         return;
     }
-    assert!(wrong.is_empty(), "{file_system}: {wrong:#?}\n{found:#?}");
+    assert_eq!(wrong, Vec::<String>::new(), "{file_system}");
     let left = fs::read_dir(directory).into_iter().flatten().flatten();
     let left: Vec<PathBuf> = left
         .map(|entry| entry.path())
