@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use rustix::param::page_size;
 
-/// A shared mapping of a file's first bytes. Dropping it unmaps it.
+/// A shared mapping of a file's first bytes, for reading. Dropping it unmaps it.
 ///
 /// The kernel sends SIGBUS to a process that touches a page that the file system fails to provide.
 #[derive(Debug)]
@@ -17,17 +17,12 @@ pub struct FileMapping {
 }
 
 impl FileMapping {
-    /// Maps the first `length` bytes of a file that is open for reading and writing. The file must
-    /// have them, and no other process may shorten it.
+    /// Maps the first `length` bytes of a file that is open for reading. The file must have them.
     ///
     /// # Errors
     /// `ENODEV` if the file system maps no files, and other errors of mmap(2).
     pub fn new(file: impl AsFd, length: usize) -> Result<FileMapping, Errno> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let start = unsafe { mmap(ptr::null_mut(), length, access, MapFlags::SHARED, file, 0)? };
-        let start = NonNull::new(start.cast()).ok_or(Errno::FAULT)?;
-        Ok(FileMapping { start, length })
+        map(file, length, ProtFlags::READ)
     }
 
     /// Reads one byte of each page, so that all pages are in the page cache.
@@ -37,21 +32,6 @@ impl FileMapping {
             // read is volatile and the value is not used.
             unsafe { self.start.as_ptr().add(offset).read_volatile() };
         }
-    }
-
-    /// Writes `byte` to the whole mapping.
-    pub fn fill(&mut self, byte: u8) {
-        // SAFETY: the range is the mapping, which is writable.
-        unsafe { self.start.as_ptr().write_bytes(byte, self.length) };
-    }
-
-    /// Writes changed pages to the file (MS_SYNC).
-    ///
-    /// # Errors
-    /// Fails if the file system cannot write a page.
-    pub fn sync(&self) -> Result<(), Errno> {
-        // SAFETY: the range is the mapping.
-        unsafe { msync(self.start.as_ptr().cast(), self.length, MsyncFlags::SYNC) }
     }
 
     /// Returns the number of pages that the page cache holds. It counts pages that this process has
@@ -71,6 +51,27 @@ impl FileMapping {
     }
 }
 
+/// Writes `byte` to the first `length` bytes of a file through a shared mapping, and syncs the
+/// mapping (MS_SYNC). The file must be open for reading and writing, and have the bytes.
+///
+/// # Errors
+/// Fails if the file system does not map files, or cannot write a page.
+pub fn write_mapped(file: impl AsFd, length: usize, byte: u8) -> Result<(), Errno> {
+    let mapping = map(file, length, ProtFlags::READ | ProtFlags::WRITE)?;
+    // SAFETY: the range is the mapping, which is writable.
+    unsafe {
+        mapping.start.as_ptr().write_bytes(byte, length);
+        msync(mapping.start.as_ptr().cast(), length, MsyncFlags::SYNC)
+    }
+}
+
+fn map(file: impl AsFd, length: usize, access: ProtFlags) -> Result<FileMapping, Errno> {
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let start = unsafe { mmap(ptr::null_mut(), length, access, MapFlags::SHARED, file, 0)? };
+    let start = NonNull::new(start.cast()).ok_or(Errno::FAULT)?;
+    Ok(FileMapping { start, length })
+}
+
 impl Drop for FileMapping {
     fn drop(&mut self) {
         // SAFETY: exactly our mapping, which nothing refers to any more.
@@ -88,14 +89,11 @@ mod tests {
     fn bytes_written_to_a_mapping_are_in_the_file_and_resident() {
         let mut file = tempfile::tempfile().unwrap();
         file.set_len(3 * 4096).unwrap();
-        let mut mapping = FileMapping::new(&file, 3 * 4096).unwrap();
-        mapping.fill(7);
+        write_mapped(&file, 3 * 4096, 7).unwrap();
+        let mapping = FileMapping::new(&file, 3 * 4096).unwrap();
         mapping.touch();
-        mapping.sync().unwrap();
-        assert_eq!(
-            mapping.resident_pages().unwrap(),
-            (3 * 4096_usize).div_ceil(page_size())
-        );
+        let pages = (3 * 4096_usize).div_ceil(page_size());
+        assert_eq!(mapping.resident_pages().unwrap(), pages);
         drop(mapping);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).unwrap();

@@ -28,6 +28,9 @@ const ALIGNMENT: usize = 4096;
 /// to the same device.
 const REPETITIONS: usize = 5;
 
+/// The number of syncs of a file, one of which must leave no dirty page.
+const SYNCS: usize = 3;
+
 /// What was found out about one property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Probed {
@@ -229,13 +232,23 @@ fn synced_file(directory: &Path, store: &Store<'_>, repetition: usize) -> std::i
     let mut file = trial.create()?;
     file.write_all(&incompressible(repetition))?;
     let backing = backing(&trial, store, &before);
-    file.sync_all()?;
-    let unwritten: Vec<u64> = backing
-        .iter()
-        .filter_map(|file| page_cache::of_file(file).ok())
-        .map(|pages| pages.unwritten())
-        .collect();
-    let left: u64 = unwritten.iter().sum();
+    let mut unwritten: Vec<u64>;
+    let mut attempts = 0;
+    // Servers of images may write to them for files that were closed before, which they release
+    // asynchronously. Pages that no sync writes stay dirty for much longer.
+    let left = loop {
+        file.sync_all()?;
+        unwritten = backing
+            .iter()
+            .filter_map(|file| page_cache::of_file(file).ok())
+            .map(|pages| pages.unwritten())
+            .collect();
+        attempts += 1;
+        let left: u64 = unwritten.iter().sum();
+        if left == 0 || attempts == SYNCS {
+            break left;
+        }
+    };
     // Without a file to look at, the device is the only witness. Other processes write to it, too,
     // so that writes prove nothing.
     let is_silent = || written(store).is_some_and(|after| Some(after) == written_before);

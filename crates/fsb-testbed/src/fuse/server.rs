@@ -50,6 +50,12 @@ impl OpenFile {
         self.flags & libc::O_DIRECT != 0
     }
 
+    fn is_standard_stream(&self) -> bool {
+        ["0", "1", "2"]
+            .into_iter()
+            .any(|number| self.entry.ends_with(number))
+    }
+
     fn is_writable(&self) -> bool {
         self.flags & libc::O_ACCMODE == libc::O_RDWR
     }
@@ -126,10 +132,12 @@ impl Server {
     }
 
     /// Returns the regular files and block devices that the server has open for reading and
-    /// writing, and that have a name: the image of a file system, or its device.
+    /// writing, and that have a name: the image of a file system, or its device. Standard streams,
+    /// which may lead to a log, are not among them.
     pub fn images(&self) -> Vec<OpenFile> {
         let is_image = |file: &OpenFile| {
-            file.is_writable()
+            !file.is_standard_stream()
+                && file.is_writable()
                 && !file.path.as_os_str().as_bytes().ends_with(b" (deleted)")
                 && fs::metadata(&file.entry)
                     .is_ok_and(|found| found.is_file() || found.file_type().is_block_device())
@@ -245,14 +253,18 @@ fn connections(net: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Returns whether a word names a place on another machine: `host:/path`, `https://host/path`.
+/// Returns whether a word names a place on another machine: `host:/path`, `user@host:path`,
+/// `https://host/path`. mergerfs names its branches without their common path: `a:b`.
 fn is_remote(word: &[u8]) -> bool {
     let Some(colon) = word.iter().position(|byte| *byte == b':') else {
         return false;
     };
     let (before, after) = (&word[..colon], &word[colon + 1..]);
     after.starts_with(b"//")
-        || (!before.is_empty() && !before.contains(&b'/') && before != b"local")
+        || (!before.is_empty()
+            && !before.contains(&b'/')
+            && before != b"local"
+            && (after.starts_with(b"/") || before.contains(&b'@')))
 }
 
 /// Returns the absolute paths in a word of a command or in the source of a mount: `/a`, `/a:/b`,
@@ -314,8 +326,19 @@ mod tests {
             ("--log=/var/log/a", &[]),
             ("lowerdir=/a,upperdir=/b", &[]),
             ("encfs", &[]),
+            ("a:b", &[]),
         ] {
             assert_eq!(of(word), expected, "{word}");
+        }
+        for (word, expected) in [
+            ("host:/a", true),
+            ("user@host:a", true),
+            ("https://host/a", true),
+            ("a:b", false),
+            (":local:/a", false),
+            ("/a:/b", false),
+        ] {
+            assert_eq!(is_remote(word.as_bytes()), expected, "{word}");
         }
         assert_eq!(
             upper_directory("lowerdir=/a:/c,upperdir=/b,workdir=/w".as_ref()),

@@ -1,11 +1,13 @@
 //! What the page cache keeps of a file, and what empties it.
 
+use fsb_model::storage::StorageFlaw;
+use fsb_sys::Roots;
 use fsb_sys::file_mapping::FileMapping;
-use fsb_sys::{Roots, magic};
-use rustix::fs::{Advice, OFlags, fadvise, fsync};
+use rustix::fs::{Advice, fadvise, fsync};
 use rustix::io::Errno;
 
-use super::property::{Answer, Surroundings};
+use super::property::Answer;
+use super::surroundings::Surroundings;
 use super::trial_file::{LENGTH, TrialFile, read};
 use crate::control::{ColdMethod, cold_method};
 
@@ -13,7 +15,7 @@ use crate::control::{ColdMethod, cold_method};
 pub(super) fn warm(_: &Surroundings) -> Result<Answer, Errno> {
     let trial = TrialFile::with_bytes(LENGTH)?;
     read(&trial.open_to_read()?, &mut vec![0; LENGTH], 0)?;
-    let file = trial.open(OFlags::empty())?;
+    let file = trial.open_to_read()?;
     Ok(match FileMapping::new(&file, LENGTH)?.resident_pages()? {
         0 => Answer::no("no: its pages are dropped when it is opened"),
         _ => Answer::yes("yes"),
@@ -23,7 +25,7 @@ pub(super) fn warm(_: &Surroundings) -> Result<Answer, Errno> {
 /// Evicts a file, and looks for its pages.
 pub(super) fn evicted(_: &Surroundings) -> Result<Answer, Errno> {
     let trial = TrialFile::with_bytes(LENGTH)?;
-    let file = trial.open(OFlags::empty())?;
+    let file = trial.open_to_read()?;
     fsync(&file)?;
     read(&file, &mut vec![0; LENGTH], 0)?;
     fadvise(&file, 0, None, Advice::DontNeed)?;
@@ -35,17 +37,20 @@ pub(super) fn evicted(_: &Surroundings) -> Result<Answer, Errno> {
 
 /// Names the method that makes files cold here.
 pub(super) fn cold(surroundings: &Surroundings) -> Result<Answer, Errno> {
-    if magic::is_memory(".".as_ref()) {
-        return Ok(Answer::no("no: the file system is in memory"));
+    let storage = &surroundings.storage;
+    if let Some(flaw @ StorageFlaw::Memory { .. }) = storage.loss() {
+        return Ok(Answer::no(format!("no: {flaw}")));
     }
     let method = cold_method("remount", false, &Roots::default());
-    Ok(match (method, surroundings.is_fuse()) {
-        (ColdMethod::Evict, true) => Answer::no(
+    Ok(match (method, surroundings.is_fuse(), storage.unknown()) {
+        (ColdMethod::Evict, true, _) => Answer::no(
             "no: the page cache beneath the server holds the data, and only root can empty it",
         ),
-        (ColdMethod::Evict, false) => Answer::yes("data only: files are evicted")
+        (ColdMethod::Evict, false, _) => Answer::yes("data only: files are evicted")
             .so("metadata stay in memory; run as root to empty all caches"),
-        (_, true) => Answer::yes("yes, if the server keeps the data on this machine"),
-        (_, false) => Answer::yes("yes: root empties the caches of this machine"),
+        (_, _, Some(reason)) => {
+            Answer::unknown("for this machine only").so(format!("not known to be cold: {reason}"))
+        }
+        (_, _, None) => Answer::yes("yes: root empties the caches of this machine"),
     })
 }

@@ -2,11 +2,12 @@
 
 use std::io::IoSliceMut;
 
-use fsb_sys::file_mapping::FileMapping;
+use fsb_sys::file_mapping::write_mapped;
 use rustix::fs::{FallocateFlags, OFlags, copy_file_range, fallocate, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use super::property::{Answer, Surroundings};
+use super::property::Answer;
+use super::surroundings::Surroundings;
 use super::trial_file::{LENGTH, TrialFile, incompressible, read, write};
 
 /// Bytes of the copied file.
@@ -50,10 +51,8 @@ fn cleared(flags: FallocateFlags) -> Result<Answer, Errno> {
 pub(super) fn map(_: &Surroundings) -> Result<Answer, Errno> {
     let trial = TrialFile::with_bytes(LENGTH)?;
     let file = trial.open(OFlags::empty())?;
-    let mut mapping = FileMapping::new(&file, LENGTH)?;
-    mapping.fill(MARK);
-    mapping.sync()?;
-    drop((mapping, file));
+    write_mapped(&file, LENGTH, MARK)?;
+    drop(file);
     let mut bytes = vec![0; LENGTH];
     read(&trial.open_to_read()?, &mut bytes, 0)?;
     Ok(if bytes.iter().all(|byte| *byte == MARK) {
@@ -64,8 +63,8 @@ pub(super) fn map(_: &Surroundings) -> Result<Answer, Errno> {
 }
 
 pub(super) fn copy(_: &Surroundings) -> Result<Answer, Errno> {
-    let (_from, from) = TrialFile::create_as(0, OFlags::empty())?;
-    let (_to, to) = TrialFile::create_as(1, OFlags::empty())?;
+    let (_from, from) = TrialFile::create(OFlags::empty())?;
+    let (_to, to) = TrialFile::create(OFlags::empty())?;
     let bytes = incompressible(COPIED);
     write(&from, &bytes, 0)?;
     let (mut read_at, mut written_at) = (0, 0);

@@ -7,8 +7,10 @@ use fsb_sys::file_mapping::FileMapping;
 use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 
-use super::property::{Answer, Surroundings};
+use super::property::Answer;
+use super::surroundings::Surroundings;
 use super::trial_file::{AlignedBytes, LENGTH, TrialFile};
+use crate::fuse::Probed;
 
 const BLOCK: usize = 4096;
 /// The sizes of records that are tried after one of 4 KiB was refused.
@@ -71,7 +73,7 @@ fn write_direct(file: &File, length: usize, offset: u64) -> Result<(), Errno> {
 /// page cache leaves them there.
 pub(super) fn bypasses(surroundings: &Surroundings) -> Result<Answer, Errno> {
     let trial = TrialFile::with_bytes(LENGTH)?;
-    let plain = trial.open(OFlags::empty())?;
+    let plain = trial.open_to_read()?;
     rustix::fs::fsync(&plain)?;
     let direct = trial.open(OFlags::DIRECT)?;
     if has_no_direct_io(&direct) {
@@ -88,11 +90,12 @@ pub(super) fn bypasses(surroundings: &Surroundings) -> Result<Answer, Errno> {
     if mapping.resident_pages()? > 0 {
         return Ok(Answer::no("the page cache holds the data"));
     }
-    Ok(if surroundings.is_fuse() {
-        Answer::yes("for the client only")
-            .so("the server may read and write its own files through the page cache beneath it")
-    } else {
-        Answer::yes("yes")
+    Ok(match surroundings.findings().map(|found| &found.direct) {
+        None | Some(Probed::Holds) => Answer::yes("yes"),
+        Some(Probed::Fails(reason)) => Answer::no("for the client only").so(reason.clone()),
+        Some(Probed::Unknown(reason)) => {
+            Answer::unknown("for the client").so(format!("the server is not visible: {reason}"))
+        }
     })
 }
 

@@ -14,9 +14,11 @@ mod names;
 mod process;
 mod property;
 mod space;
+mod surroundings;
 mod syncs;
 mod table;
 mod trial_file;
 
 pub use process::{DirectoryProbe, PROBE_ARGUMENT, ProbeFailure, probe_directory, probe_main};
 pub use property::{Property, PropertyState};
+pub use table::questions;

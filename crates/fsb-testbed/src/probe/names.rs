@@ -6,11 +6,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::property::{Answer, Surroundings};
-use super::trial_file::{LENGTH, TrialFile};
-
-/// The name of a second link. [`super::trial_file::remove_all`] removes it, too.
-const LINK: &str = "file-2";
+use super::property::Answer;
+use super::surroundings::Surroundings;
+use super::trial_file::{LENGTH, TrialFile, new_name};
 
 pub(super) fn unnamed(_: &Surroundings) -> Result<Answer, Errno> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -34,15 +32,16 @@ pub(super) fn attribute(_: &Surroundings) -> Result<Answer, Errno> {
 
 pub(super) fn second_link(_: &Surroundings) -> Result<Answer, Errno> {
     let trial = TrialFile::with_bytes(LENGTH)?;
-    link(trial.name(), LINK)?;
-    let found = stat(LINK);
-    let _ = unlink(LINK);
+    let name = new_name();
+    link(trial.name(), &name)?;
+    let found = stat(&name);
+    let _ = unlink(&name);
     found.map(|_| Answer::works())
 }
 
 pub(super) fn exchange(_: &Surroundings) -> Result<Answer, Errno> {
-    let (first, one) = TrialFile::create_as(0, OFlags::empty())?;
-    let (second, two) = TrialFile::create_as(1, OFlags::empty())?;
+    let (first, one) = TrialFile::create(OFlags::empty())?;
+    let (second, two) = TrialFile::create(OFlags::empty())?;
     drop((one, two));
     renameat_with(CWD, first.name(), CWD, second.name(), RenameFlags::EXCHANGE)?;
     Ok(Answer::works())

@@ -1,7 +1,7 @@
 //! The process that makes the calls of the probe, and its parent, which waits for answers.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -10,15 +10,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use fsb_model::errno;
-use fsb_sys::{mountinfo, poll_until, process, random_name};
+use fsb_sys::error::attempt;
+use fsb_sys::{poll_until, process, random_name};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, open, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, fchdir, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::property::{Answer, Property, Surroundings};
+use super::property::{Answer, Property};
+use super::surroundings::Surroundings;
 use super::table::CELLS;
 use super::trial_file;
+use crate::access::{self, Obstacle};
 
 /// The hidden argument of the process that makes the calls. The directory, the name of the
 /// directory that it makes there, and the number of its first question follow.
@@ -30,6 +33,9 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// The limit for the removal of the directory: servers release closed files asynchronously, and
 /// keep them under another name until then.
 const REMOVAL: Duration = Duration::from_secs(3);
+
+/// The advice for a file system that does not answer.
+const HANGS: &str = "the file system hangs: end its server, or unmount it (umount --lazy)";
 
 /// What a probe found out about a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -93,11 +99,12 @@ pub fn probe_directory(directory: &Path) -> DirectoryProbe {
         directory: absolute.clone(),
         ..DirectoryProbe::default()
     };
+    let mut is_ready = false;
     // One process more than questions: the last one may only have to remove the files.
     for _ in 0..=CELLS.len() {
-        match ask(&absolute, &name, &mut found) {
+        match ask(&absolute, &name, &mut found, &mut is_ready) {
             Ok(Ended::Done) => return found,
-            Ok(Ended::Died(status)) if found.driver.is_some() || !found.properties.is_empty() => {
+            Ok(Ended::Died(status)) if is_ready => {
                 let Some(cell) = CELLS.get(found.properties.len()) else {
                     break;
                 };
@@ -113,15 +120,17 @@ pub fn probe_directory(directory: &Path) -> DirectoryProbe {
                 return found;
             }
             Ok(Ended::Hangs) => {
-                let call = CELLS
-                    .get(found.properties.len())
-                    .map_or("the removal of the files", |cell| cell.label);
+                let call = match CELLS.get(found.properties.len()) {
+                    _ if !is_ready => "entering the directory",
+                    Some(cell) => cell.label,
+                    None => "removing the files",
+                };
                 found.failure = Some(ProbeFailure {
                     text: format!("no answer within {} s: {call}", LIMIT.as_secs()),
-                    advice: format!(
-                        "the file system hangs: end its server, or unmount it (umount --lazy); \
-                         {name} may be left in the directory"
-                    ),
+                    advice: match is_ready {
+                        true => format!("{HANGS}, and remove {name} from the directory"),
+                        false => HANGS.to_owned(),
+                    },
                     hangs: true,
                 });
                 return found;
@@ -153,7 +162,12 @@ enum Ended {
 }
 
 /// Starts a process for the questions that are open, and adds its answers.
-fn ask(directory: &Path, name: &str, found: &mut DirectoryProbe) -> std::io::Result<Ended> {
+fn ask(
+    directory: &Path,
+    name: &str,
+    found: &mut DirectoryProbe,
+    is_ready: &mut bool,
+) -> io::Result<Ended> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg(PROBE_ARGUMENT)
@@ -182,7 +196,10 @@ fn ask(directory: &Path, name: &str, found: &mut DirectoryProbe) -> std::io::Res
                 directory,
                 driver,
                 source,
-            } => (found.directory, found.driver, found.source) = (directory, driver, source),
+            } => {
+                (found.directory, found.driver, found.source) = (directory, driver, source);
+                *is_ready = true;
+            }
             Report::Found(property) => found.properties.push(property),
             Report::Failed(failure) | Report::Left(failure) => found.failure = Some(failure),
             Report::Done => {
@@ -194,8 +211,8 @@ fn ask(directory: &Path, name: &str, found: &mut DirectoryProbe) -> std::io::Res
 }
 
 /// Returns the reports of the child as they arrive.
-fn reports(child: &mut Child) -> std::io::Result<Receiver<Report>> {
-    let output = child.stdout.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
+fn reports(child: &mut Child) -> io::Result<Receiver<Report>> {
+    let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let (sender, receiver) = channel();
     std::thread::Builder::new().spawn(move || {
         let lines = BufReader::new(output).lines().map_while(Result::ok);
@@ -240,10 +257,10 @@ pub fn probe_main(arguments: &[OsString]) -> i32 {
 }
 
 /// Writes a report. Fails if the parent has ended.
-fn write(report: &Report) -> std::io::Result<()> {
+fn write(report: &Report) -> io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
-    let mut output = std::io::stdout().lock();
+    let mut output = io::stdout().lock();
     output.write_all(&line)?;
     output.flush()
 }
@@ -253,7 +270,6 @@ struct Trial {
     /// The probed directory, and its path.
     parent: (OwnedFd, PathBuf),
     name: PathBuf,
-    mount: Option<mountinfo::Mount>,
     mode: u32,
 }
 
@@ -274,7 +290,6 @@ impl Trial {
             .and_then(|own| fchdir(&own).and_then(|()| fstat(&own)));
         match entered {
             Ok(stat) => Ok(Trial {
-                mount: mountinfo::holding(&mountinfo::read(), &path),
                 parent: (parent, path),
                 name: name.to_owned(),
                 mode: stat.st_mode,
@@ -287,9 +302,8 @@ impl Trial {
     }
 
     /// Answers the questions from the given one on, and removes the directory.
-    fn answer(self, first: usize) -> std::io::Result<()> {
+    fn answer(self, first: usize) -> io::Result<()> {
         let written = self.answers(first);
-        trial_file::remove_all();
         let left = self.remove();
         written?;
         if let Err(errno) = left {
@@ -299,26 +313,23 @@ impl Trial {
         write(&Report::Done)
     }
 
-    fn answers(&self, first: usize) -> std::io::Result<()> {
-        let mount = self.mount.as_ref();
-        let surroundings = Surroundings {
-            driver: mount.map(|mount| mount.kind.clone()).unwrap_or_default(),
-            mode: self.mode,
-        };
+    fn answers(&self, first: usize) -> io::Result<()> {
+        let surroundings = Surroundings::new(&self.parent.1, self.mode);
+        let mount = surroundings.mount.as_ref();
         write(&Report::Ready {
             directory: self.parent.1.clone(),
             driver: mount.map(|mount| mount.kind.clone()),
             source: mount.map(|mount| mount.source.clone()),
         })?;
-        for cell in CELLS.iter().skip(first) {
-            // An earlier process may have died with a file.
-            trial_file::remove_all();
+        for (index, cell) in CELLS.iter().enumerate().skip(first) {
+            trial_file::begin_cell(index);
             write(&Report::Found(cell.find(&surroundings)))?;
         }
         Ok(())
     }
 
     fn remove(&self) -> Result<(), Errno> {
+        trial_file::remove_all(CELLS.len());
         let _ = rustix::process::chdir("/");
         let mut result = Ok(());
         poll_until(REMOVAL, || {
@@ -331,31 +342,21 @@ impl Trial {
 
 /// Returns why a call on a path failed, with the next step.
 fn failure(path: &Path, call: &str, error: Errno) -> ProbeFailure {
-    let mount = mountinfo::holding(&mountinfo::read(), path);
-    let is_fuse = mount
-        .as_ref()
-        .is_some_and(|mount| mount.kind.starts_with("fuse"));
-    let point = mount.map(|mount| mount.point).unwrap_or_default();
-    let advice = match error {
-        Errno::NOTCONN => format!(
-            "its FUSE server has ended: umount {0}, and start the server again",
-            point.display()
+    let error = io::Error::from(error);
+    let failed = attempt(call, path, &error);
+    let (text, advice) = match (access::obstacle(path, &error), error.kind()) {
+        (Some(Obstacle { why, advice }), _) => (format!("{failed}: {why}"), advice),
+        (None, ErrorKind::NotFound | ErrorKind::NotADirectory) => (
+            failed.to_string(),
+            "name an existing directory with --dir".to_owned(),
         ),
-        Errno::ACCESS if is_fuse => {
-            "run fsb as the user who mounted it, or mount it with -o allow_other".to_owned()
-        }
-        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
-            "name a directory that you may write to with --dir".to_owned()
-        }
-        Errno::NOENT | Errno::NOTDIR => "name an existing directory with --dir".to_owned(),
-        _ => String::new(),
+        (None, _) => (
+            failed.to_string(),
+            "name a directory that you may write to with --dir".to_owned(),
+        ),
     };
     ProbeFailure {
-        text: format!(
-            "{call} {}: {}",
-            path.display(),
-            errno::describe(error.raw_os_error())
-        ),
+        text,
         advice,
         hangs: false,
     }

@@ -6,6 +6,8 @@ use fsb_model::errno;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::surroundings::Surroundings;
+
 /// Whether the file system has a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,26 +51,6 @@ pub(super) struct Cell {
     pub consequence: &'static str,
     /// Finds the answer. An error means that the file system refused the call.
     pub probe: fn(&Surroundings) -> Result<Answer, Errno>,
-}
-
-/// Facts about the probed directory that the cells need. The working directory of the process is
-/// the directory in which the cells make their files.
-#[derive(Debug)]
-pub(super) struct Surroundings {
-    /// The driver of the file system: `ext4`, `fuse.sshfs`. Empty if it is unknown.
-    pub driver: String,
-    /// The permissions that the directory of the probe got, which was made with mode 0700.
-    pub mode: u32,
-}
-
-impl Surroundings {
-    /// Returns whether a FUSE server makes the calls.
-    pub fn is_fuse(&self) -> bool {
-        let driver = self.driver.as_str();
-        ["fuse", "fuseblk"]
-            .into_iter()
-            .any(|name| driver.split('.').next() == Some(name))
-    }
 }
 
 /// The answer of a probe.

@@ -4,7 +4,8 @@ use fsb_model::units::show_bytes;
 use rustix::fs::{StatFs, stat, statfs};
 use rustix::io::Errno;
 
-use super::property::{Answer, Surroundings};
+use super::property::Answer;
+use super::surroundings::Surroundings;
 
 /// Returns bytes, and words for them. A file system that counts no blocks reports none.
 fn blocks(count: fn(&StatFs) -> u64) -> Result<Answer, Errno> {

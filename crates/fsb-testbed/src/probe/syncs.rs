@@ -3,43 +3,52 @@
 use rustix::fs::{Mode, OFlags, fsync, open, syncfs};
 use rustix::io::Errno;
 
-use super::property::{Answer, Surroundings};
+use super::property::Answer;
+use super::surroundings::Surroundings;
 use super::trial_file::{LENGTH, TrialFile, incompressible, write};
-
-/// The consequence of a sync that is not visible.
-const NOT_VISIBLE: &str =
-    "whether the server writes the data to a device is not visible through the mount";
+use crate::fuse::{Findings, Probed};
 
 pub(super) fn file(surroundings: &Surroundings) -> Result<Answer, Errno> {
     let (_trial, file) = TrialFile::create(OFlags::empty())?;
     write(&file, &incompressible(LENGTH), 0)?;
     fsync(&file)?;
-    Ok(returned(surroundings))
+    Ok(returned(surroundings, |findings| &findings.synced_files))
 }
 
 pub(super) fn directory(surroundings: &Surroundings) -> Result<Answer, Errno> {
     let _trial = TrialFile::with_bytes(LENGTH)?;
     fsync(&this_directory()?)?;
-    Ok(returned(surroundings))
+    Ok(returned(surroundings, |findings| &findings.synced_names))
 }
 
-fn returned(surroundings: &Surroundings) -> Answer {
-    if surroundings.is_fuse() {
-        Answer::unknown("returns").so(NOT_VISIBLE)
-    } else {
-        Answer::works()
+/// Answers after a sync has returned: whether the data are on the device.
+fn returned(surroundings: &Surroundings, of: fn(&Findings) -> &Probed) -> Answer {
+    if let Some(flaw) = surroundings.storage.loss() {
+        return Answer::no(format!("no: {flaw}"));
+    }
+    match surroundings.findings().map(of) {
+        None => Answer::works(),
+        Some(Probed::Holds) => Answer::yes("works: the server syncs, too"),
+        Some(Probed::Fails(reason)) => Answer::no(format!("no: {reason}")),
+        Some(Probed::Unknown(reason)) => {
+            Answer::unknown("returns").so(format!("not known to be durable: {reason}"))
+        }
     }
 }
 
 pub(super) fn file_system(surroundings: &Surroundings) -> Result<Answer, Errno> {
     let _trial = TrialFile::with_bytes(LENGTH)?;
     syncfs(&this_directory()?)?;
-    let driver = surroundings.driver.as_str();
-    Ok(if driver == "fuse" || driver.starts_with("fuse.") {
+    if let Some(flaw) = surroundings.storage.loss() {
+        return Ok(Answer::no(format!("no: {flaw}")));
+    }
+    Ok(if surroundings.is_fuse_of_device() {
+        Answer::unknown("returns").so("not known to be durable")
+    } else if surroundings.is_fuse() {
         // fs/fuse/inode.c, `fuse_sync_fs`: `sync_fs` is not set for these.
         Answer::no("returns, but Linux sends FUSE servers no request for it")
     } else {
-        returned(surroundings)
+        Answer::works()
     })
 }
 

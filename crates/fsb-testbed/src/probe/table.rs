@@ -3,6 +3,11 @@
 use super::property::Cell;
 use super::{caches, data, direct, names, space, syncs};
 
+/// Returns the name and the label of each question, in the order of the table.
+pub fn questions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CELLS.iter().map(|cell| (cell.name, cell.label))
+}
+
 /// All questions. A cell that may kill the process (SIGBUS) costs its own answer only.
 pub(super) static CELLS: &[Cell] = &[
     Cell {
@@ -31,8 +36,8 @@ pub(super) static CELLS: &[Cell] = &[
     },
     Cell {
         name: "direct_bypasses",
-        label: "O_DIRECT bypasses the page cache",
-        consequence: "direct I/O measures memory",
+        label: "O_DIRECT writes bypass the page cache",
+        consequence: "direct writes go through the page cache",
         probe: direct::bypasses,
     },
     Cell {

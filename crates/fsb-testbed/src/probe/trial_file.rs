@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::{Mode, OFlags, open, unlink};
 use rustix::io::Errno;
@@ -12,41 +13,53 @@ pub(super) const LENGTH: usize = 256 << 10;
 /// The alignment of memory that direct I/O accepts everywhere.
 const ALIGNMENT: usize = 4096;
 
-/// The names of all files that cells make in the working directory. They have this prefix and a
-/// number.
-const NAMES: [&str; 3] = ["file-0", "file-1", "file-2"];
+/// The number of names that each cell has. No name is used twice, because davfs2 refuses to make a
+/// file whose name was removed a moment ago (EACCES).
+const NAMES_PER_CELL: usize = 4;
+
+/// The number of the next name.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Gives the files of a cell other names than those of the other cells.
+pub(super) fn begin_cell(index: usize) {
+    NEXT.store(index * NAMES_PER_CELL, Ordering::Relaxed);
+}
+
+/// Returns a name in the working directory that no other file of the probe has.
+pub(super) fn new_name() -> String {
+    name(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn name(number: usize) -> String {
+    format!("file-{number}")
+}
 
 /// A file in the working directory. Dropping it removes it.
 ///
 /// It is opened again by descriptor, because another user may be able to exchange the name.
 pub(super) struct TrialFile {
-    name: &'static str,
+    name: String,
     /// Opened with O_PATH, so that the file system does not see it as open.
     place: OwnedFd,
 }
 
 impl TrialFile {
-    /// Creates the first file with flags, and returns it open.
+    /// Creates a file with flags, and returns it open.
     pub fn create(flags: OFlags) -> Result<(TrialFile, File), Errno> {
-        TrialFile::create_as(0, flags)
-    }
-
-    /// Creates a file by the number of its name.
-    pub fn create_as(number: usize, flags: OFlags) -> Result<(TrialFile, File), Errno> {
-        let name = NAMES[number];
+        let name = new_name();
         let flags = flags | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = File::from(open(name, flags, Mode::RUSR | Mode::WUSR)?);
+        let file = File::from(open(&name, flags, Mode::RUSR | Mode::WUSR)?);
         match open_again(&file, OFlags::PATH) {
             Ok(place) => Ok((TrialFile { name, place }, file)),
             Err(errno) => {
                 drop(file);
-                let _ = unlink(name);
+                let _ = unlink(&name);
                 Err(errno)
             }
         }
     }
 
-    /// Creates the first file with `length` bytes, and closes it.
+    /// Creates a file with `length` bytes, and closes it.
     pub fn with_bytes(length: usize) -> Result<TrialFile, Errno> {
         let (trial, file) = TrialFile::create(OFlags::empty())?;
         write(&file, &incompressible(length), 0)?;
@@ -54,8 +67,8 @@ impl TrialFile {
     }
 
     /// Returns its name in the working directory.
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Opens it for reading and writing.
@@ -72,7 +85,7 @@ impl TrialFile {
 impl Drop for TrialFile {
     fn drop(&mut self) {
         // If the file system has died, nothing can be removed.
-        let _ = unlink(self.name);
+        let _ = unlink(&self.name);
     }
 }
 
@@ -81,10 +94,17 @@ fn open_again(file: &impl AsRawFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     open(path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Removes files that a killed process left in the working directory.
-pub(super) fn remove_all() {
-    for name in NAMES {
-        let _ = unlink(name);
+/// Removes what a killed process, or a server, left in the working directory. `cells` is the number
+/// of cells.
+pub(super) fn remove_all(cells: usize) {
+    match std::fs::read_dir(".") {
+        Ok(entries) => entries.flatten().for_each(|entry| {
+            let _ = unlink(entry.path());
+        }),
+        // davfs2 cannot list directories on new kernels.
+        Err(_) => (0..cells * NAMES_PER_CELL).for_each(|number| {
+            let _ = unlink(name(number));
+        }),
     }
 }
 

@@ -22,8 +22,6 @@ pub struct FuseServer {
     programs: &'static [&'static str],
     /// Debian's package of the server.
     pub package: &'static str,
-    /// The version of the package whose behaviour `fuse_cells.txt` states.
-    pub version: &'static str,
     start: fn(&mut FuseMount, &[&str]),
 }
 
@@ -33,7 +31,6 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "bindfs",
         programs: &["bindfs"],
         package: "bindfs",
-        version: "1.14.7-1",
         start: |mount, arguments| {
             let mut command = Command::new("bindfs");
             command.arg("-f").args(arguments).arg(&mount.backing);
@@ -44,7 +41,6 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "mergerfs",
         programs: &["mergerfs"],
         package: "mergerfs",
-        version: "2.33.5-1",
         start: |mount, arguments| {
             let second = mount.make_directory("second");
             let branches = format!("{}:{}", mount.backing.display(), second.display());
@@ -57,7 +53,6 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "gocryptfs",
         programs: &["gocryptfs"],
         package: "gocryptfs",
-        version: "2.3-1+b4",
         start: |mount, arguments| {
             let password = mount.password();
             let mut init = Command::new("gocryptfs");
@@ -74,7 +69,6 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "encfs",
         programs: &["encfs"],
         package: "encfs",
-        version: "1.9.5-2",
         start: |mount, arguments| {
             let mut command = Command::new("encfs");
             command
@@ -88,7 +82,6 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "cryfs",
         programs: &["cryfs"],
         package: "cryfs",
-        version: "0.11.3-5",
         start: |mount, arguments| {
             let mut command = Command::new("cryfs");
             command.env("CRYFS_FRONTEND", "noninteractive");
@@ -103,14 +96,12 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "sshfs",
         programs: &["sshfs", "sshd", "ssh-keygen"],
         package: "sshfs",
-        version: "3.7.3-1.2~deb12u1",
         start: start_sshfs,
     },
     FuseServer {
         name: "unionfs",
         programs: &["unionfs"],
         package: "unionfs-fuse",
-        version: "1.0-1+b1",
         start: |mount, arguments| {
             let mut command = Command::new("unionfs");
             command.arg("-f").args(arguments);
@@ -122,7 +113,6 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "fuse-overlayfs",
         programs: &["fuse-overlayfs"],
         package: "fuse-overlayfs",
-        version: "1.10-1",
         start: |mount, arguments| {
             let (lower, work) = (mount.make_directory("lower"), mount.make_directory("work"));
             let layers = format!(
@@ -140,7 +130,6 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "ntfs-3g",
         programs: &["ntfs-3g", "mkntfs"],
         package: "ntfs-3g",
-        version: "1:2022.10.3-1+deb12u4",
         start: |mount, arguments| {
             let image = mount.image("mkntfs", &["-F", "-Q", "-q"]);
             let mut command = Command::new("ntfs-3g");
@@ -152,7 +141,6 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "fuse2fs",
         programs: &["fuse2fs", "mke2fs"],
         package: "fuse2fs",
-        version: "1.47.0-2+b2",
         start: |mount, arguments| {
             let image = mount.image("mke2fs", &["-q", "-F", "-t", "ext4", "-b", "4096"]);
             let mut command = Command::new("fuse2fs");
@@ -164,7 +152,6 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "rclone",
         programs: &["rclone"],
         package: "rclone",
-        version: "1.60.1+dfsg-2+b5",
         start: |mount, arguments| {
             let mut command = rclone();
             command.arg("mount").args(arguments);
@@ -176,14 +163,12 @@ pub static FUSE_SERVERS: [FuseServer; 13] = [
         name: "glusterfs",
         programs: &["glusterfs", "glusterfsd"],
         package: "glusterfs-server",
-        version: "10.3-5",
         start: start_glusterfs,
     },
     FuseServer {
         name: "davfs2",
         programs: &["mount.davfs", "rclone"],
         package: "davfs2",
-        version: "1.6.1-1",
         start: start_davfs2,
     },
 ];

@@ -28,7 +28,23 @@ pub(super) const PARTS: &[GeneratedPart] = &[
         name: "tools",
         produce: tool_table,
     },
+    GeneratedPart {
+        path: "docs/methods/fuse.md",
+        name: "servers",
+        produce: || property_table(|version| version != NO_VERSION),
+    },
+    GeneratedPart {
+        path: "docs/methods/fuse.md",
+        name: "kernel file systems",
+        produce: || property_table(|version| version == NO_VERSION),
+    },
 ];
+
+/// The properties of file systems, which a machine test of fsb compares with the answers of the
+/// doctor.
+const PROPERTIES: &str = include_str!("../../../fsb/tests/common/fuse_cells.txt");
+/// The version of a file system of the kernel in [`PROPERTIES`], and an answer that is not tested.
+const NO_VERSION: &str = "-";
 
 /// The longest line of a page.
 const WIDTH: usize = 118;
@@ -56,6 +72,35 @@ impl GeneratedPart {
             .with_context(|| format!("{path} has no line '{end}'"))?;
         Ok(format!("{before}{start}{}{end}{after}", produce()))
     }
+}
+
+/// Returns a table with a row for each property, and a column for each file system whose version is
+/// `shown`.
+fn property_table(shown: fn(&str) -> bool) -> String {
+    let lines = PROPERTIES.lines().filter(|line| !line.starts_with('#'));
+    let mut rows = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let (heads, versions) = (
+        rows.next().unwrap_or_default(),
+        rows.next().unwrap_or_default(),
+    );
+    let columns: Vec<usize> = (1..heads.len())
+        .filter(|column| shown(versions[*column]))
+        .collect();
+    let line = |label: &str, cells: &[&str]| {
+        let cells: Vec<&str> = columns.iter().map(|column| cells[*column]).collect();
+        format!("| {label} | {} |\n", cells.join(" | "))
+    };
+    let mut text = line("", &heads) + &format!("|{}\n", "---|".repeat(columns.len() + 1));
+    if columns.iter().any(|column| versions[*column] != NO_VERSION) {
+        text += &line("version", &versions);
+    }
+    for cells in rows {
+        let label = fsb_testbed::probe::questions()
+            .find_map(|(name, label)| (name == cells[0]).then_some(label))
+            .unwrap_or(cells[0]);
+        text += &line(label, &cells);
+    }
+    text
 }
 
 fn tool_sentence() -> String {

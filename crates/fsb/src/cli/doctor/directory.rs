@@ -30,11 +30,10 @@ pub(super) fn table(probe: &DirectoryProbe, columns: usize) -> String {
     let (label, answer) = (width(|one| one.label.clone()), width(shown));
     for property in &probe.properties {
         let before = format!("{:label$}  {:answer$}  ", property.label, shown(property));
-        let consequence = match property.consequence.as_str() {
-            "" => String::new(),
-            consequence => format!("→ {consequence}"),
+        text += &match property.consequence.as_str() {
+            "" => before.trim_end().to_owned(),
+            consequence => entry(&before, &format!("→ {consequence}"), columns),
         };
-        text += entry(&before, &consequence, columns).trim_end();
         text.push('\n');
     }
     if let Some(failure) = &probe.failure {
