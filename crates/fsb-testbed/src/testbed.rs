@@ -170,6 +170,9 @@ pub struct Abilities {
     /// Whether only the kernel caches its data, so that its caches can be emptied while it is
     /// mounted. False if a FUSE server has a cache of its own.
     pub kernel_caches_only: bool,
+    /// Whether a cache of its own holds its data, so that the page cache shows nothing: that of ZFS.
+    #[serde(default)]
+    pub own_cache: bool,
     /// Whether data can be made durable at all.
     pub durable: bool,
     /// Whether device counters exist.

@@ -161,7 +161,9 @@ fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Strin
 }
 
 fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {
-    if let Some(resident) = seen.resident_before
+    // What the device read is the only evidence then.
+    let in_page_cache = !abilities.own_cache;
+    if let Some(resident) = seen.resident_before.filter(|_| in_page_cache)
         && (resident as f64) < seen.file_bytes as f64 * WARM_RESIDENT
     {
         let (found, all) = (
@@ -172,7 +174,7 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
             "not warm: only {found} of {all} were in memory when it began"
         ));
     }
-    if let Some(resident) = seen.resident_after
+    if let Some(resident) = seen.resident_after.filter(|_| in_page_cache)
         && (resident as f64) < seen.file_bytes_after as f64 * WARM_RESIDENT
     {
         let (found, all) = (
@@ -527,6 +529,28 @@ mod tests {
                 .unwrap_err()
                 .starts_with("not warm: the NFS client read 65.0 MiB")
         );
+    }
+
+    #[test]
+    fn the_device_shows_whether_a_cache_of_its_own_was_warm() {
+        let own = Abilities {
+            own_cache: true,
+            ..abilities(Some(ColdMethod::Remount))
+        };
+        let read = |bytes| Seen {
+            resident_before: Some(0),
+            resident_after: Some(0),
+            file_bytes: MIB,
+            file_bytes_after: MIB,
+            device: Some((bytes, 0)),
+            ..Seen::default()
+        };
+        let measured = Measured::default();
+        assert_eq!(warm(&own, &read(0), &measured), Ok(()));
+        let missed = warm(&own, &read(64 * MIB), &measured).unwrap_err();
+        assert_eq!(missed, "not warm: the device read 64.0 MiB");
+        let in_page_cache = abilities(Some(ColdMethod::Remount));
+        assert!(warm(&in_page_cache, &read(0), &measured).is_err());
     }
 
     const MIB: u64 = 1 << 20;

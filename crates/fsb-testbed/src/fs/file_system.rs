@@ -152,6 +152,9 @@ pub trait Pooled: Sync {
         options: &[String],
         arguments: &[String],
     ) -> Result<(Vec<String>, Inspection), TestbedError>;
+    /// Returns the reason why these options keep data out of its cache. Returns `None` if they do
+    /// not.
+    fn why_not_warm(&self, options: &[String]) -> Option<String>;
     /// Returns the action that closes it after a killed run.
     fn close_action(&self, device: &Path) -> Result<Action, TestbedError>;
 }

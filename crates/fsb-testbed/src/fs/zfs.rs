@@ -7,6 +7,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use fsb_model::target::last_value;
 use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Geometry};
 use fsb_sys::error::TestbedError;
@@ -203,6 +204,13 @@ impl Pooled for Zfs {
         Ok((command.collect(), inspection))
     }
 
+    fn why_not_warm(&self, options: &[String]) -> Option<String> {
+        let value = last_value(options, "primarycache").filter(|value| *value != "all")?;
+        Some(format!(
+            "never warm with primarycache={value}: the cache holds no data"
+        ))
+    }
+
     fn close_action(&self, device: &Path) -> Result<Action, TestbedError> {
         let number = Pool::of_device(device)?.number();
         Ok(Action::ExportPool {
@@ -347,6 +355,14 @@ mod tests {
         ] {
             assert_eq!(refusal(target), None, "{target}");
         }
+    }
+
+    #[test]
+    fn data_is_never_warm_in_a_cache_for_metadata() {
+        assert_eq!(Zfs.why_not_warm(&words("recordsize=16k")), None);
+        assert_eq!(Zfs.why_not_warm(&words("primarycache=all")), None);
+        let why = Zfs.why_not_warm(&words("primarycache=metadata")).unwrap();
+        assert!(why.contains("primarycache=metadata"), "{why}");
     }
 
     #[test]

@@ -190,6 +190,9 @@ impl ReadyDirectory {
             warnings: Vec::new(),
         };
         storage.restrict(target, &mut provisioned);
+        if mount.is_some_and(has_own_cache) {
+            restrict_to_own_cache(&mut provisioned);
+        }
         if let Some(findings) = findings {
             findings.restrict(storage, &mut provisioned);
         }
@@ -225,6 +228,27 @@ impl ReadyDirectory {
         }
         ledger.undo(self.handle).map(drop)
     }
+}
+
+/// Returns whether the data of a mount is in a cache of its own (ZFS), which outlives drop_caches.
+fn has_own_cache(mount: &mountinfo::Mount) -> bool {
+    fs::of_mount(mount).is_some_and(|member| member.pooled().is_some())
+}
+
+/// Takes cold and warm cases from a directory whose data is in a cache that neither can be emptied
+/// here nor shows its contents.
+fn restrict_to_own_cache(provisioned: &mut Provisioned) {
+    let Provisioned {
+        record, abilities, ..
+    } = provisioned;
+    abilities.own_cache = true;
+    abilities.kernel_caches_only = false;
+    abilities.cold = None;
+    abilities.why_not_cold =
+        "only an export of the pool empties the cache of ZFS: use the target zfs".to_owned();
+    abilities.why_not_warm =
+        "the cache of ZFS does not show whether it holds a file: use the target zfs".to_owned();
+    record.notes.retain(|note| !note.contains("cold"));
 }
 
 /// Returns the record of a directory that a program other than the agent measures. The server of a

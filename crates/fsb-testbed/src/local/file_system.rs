@@ -544,6 +544,12 @@ impl ReadyFileSystem {
             why_not_durable: why(durable, "keeps its files in memory: they are never durable"),
             no_maintenance: self.no_maintenance(),
             no_space_limit: self.no_space_limit(),
+            own_cache: self.member.pooled().is_some(),
+            why_not_warm: self
+                .member
+                .pooled()
+                .and_then(|pooled| pooled.why_not_warm(&spec.options))
+                .unwrap_or_default(),
             sealing: self.member.sealing(),
             ..Abilities::default()
         };
