@@ -570,7 +570,10 @@ mod tests {
                 "mount -t zfs -o noatime YOUR-POOL /your/mountpoint",
             ]
         );
-        assert_eq!(recipe.fstab, "YOUR-POOL /your/mountpoint zfs noatime 0 0");
+        assert_eq!(
+            recipe.fstab.as_deref(),
+            Some("YOUR-POOL /your/mountpoint zfs noatime 0 0")
+        );
         assert_eq!(
             only_measured(target.file_system().unwrap(), &made).join(" "),
             "-f -o cachefile=none"
@@ -601,8 +604,8 @@ mod tests {
             ]
         );
         assert_eq!(
-            recipe.fstab,
-            "YOUR-SERVER:/your/export /your/mountpoint nfs vers=4.1,rsize=65536 0 0"
+            recipe.fstab.as_deref(),
+            Some("YOUR-SERVER:/your/export /your/mountpoint nfs vers=4.1,rsize=65536 0 0")
         );
         let target: Target = "nfs,server=ganesha".parse().unwrap();
         assert_eq!(
