@@ -312,7 +312,7 @@ impl Fuse {
             .filter(|_| !self.server.package.is_empty())?;
         let output = program::run(&program::find(name)?, &["--version"]).ok()?;
         let text = [output.stdout, output.stderr].concat();
-        super::version_in(&String::from_utf8_lossy(&text)).map(str::to_owned)
+        version_of(name, &String::from_utf8_lossy(&text)).map(str::to_owned)
     }
 
     /// Starts the server and waits until its files can be reached.
@@ -390,6 +390,15 @@ pub(crate) fn require_server(name: &str, package: &str) -> Result<PathBuf, Testb
             })
             .advice("name an executable file, such as fuse:'./myfs {dir} {mnt}'")
     })
+}
+
+/// Returns the line with the version of the program `name`. Other lines may have that of a library.
+fn version_of<'t>(name: &str, text: &'t str) -> Option<&'t str> {
+    let own = text
+        .lines()
+        .find(|line| line.to_lowercase().starts_with(name))
+        .and_then(super::version_in);
+    own.or_else(|| super::version_in(text))
 }
 
 /// Returns whether the name of a driver in mountinfo is that of FUSE.
@@ -729,3 +738,96 @@ fn reaches_users(request: &MountRequest<'_>) -> Result<(), TestbedError> {
 }
 
 static OPTIONS: OptionTable = OptionTable::new(include_str!("fuse.options"));
+
+#[cfg(test)]
+mod tests {
+    use super::super::{of_target, target_beneath};
+    use super::*;
+
+    fn spec(text: &str) -> FileSystemSpec {
+        let target: fsb_model::Target = text.parse().unwrap();
+        target.file_system().unwrap().clone()
+    }
+
+    fn refusal(text: &str) -> String {
+        let spec = spec(text);
+        let member = of_target(&spec).unwrap();
+        let error = super::super::check(member, &spec).unwrap_err();
+        assert_eq!(error.kind, crate::Kind::Request, "{text}");
+        error.to_string()
+    }
+
+    #[test]
+    fn a_command_gets_either_a_directory_or_a_device() {
+        for text in [
+            "fuse:./myfs {dir}",
+            "fuse:./myfs {mnt}",
+            "fuse:./myfs {dir} {dev} {mnt}",
+            "fuse:",
+        ] {
+            assert!(refusal(text).contains("either {dir} or {dev}"), "{text}");
+        }
+        let text = refusal("fuse:./myfs {dir} {mnt},noatime");
+        assert!(text.contains("'noatime' is no option of fsb"), "{text}");
+        let text = refusal(r#"fuse:./myfs {dev} {mnt},mkfs="-x""#);
+        assert!(text.contains("no mkfs program"), "{text}");
+        let text = refusal(r#"fuse:./myfs {dev} {mnt},init="./mkmyfs {mnt}""#);
+        assert!(text.contains("init= runs before"), "{text}");
+        assert!(refusal("rclone,x").contains("passes it no option"));
+        assert!(refusal("bindfs,over=tmpfs").contains("not mounted by the kernel"));
+    }
+
+    #[test]
+    fn the_target_beneath_has_the_arguments_of_mkfs_and_the_medium() {
+        let beneath = |text: &str| target_beneath(&spec(text)).map(|beneath| beneath.to_string());
+        let is = |text: &str| Some(text.to_owned());
+        assert_eq!(beneath("gocryptfs"), is("ext4"));
+        assert_eq!(
+            beneath(r#"bindfs,no-allow-other,over="xfs,noatime",mkfs="-m crc=0"@ram"#),
+            is(r#"xfs,noatime,mkfs="-m crc=0"@ram"#)
+        );
+        assert_eq!(beneath("fuse:x {dir} {mnt}"), is("ext4"));
+        assert_eq!(beneath("fuse:x {dev} {mnt},over=xfs"), is("xfs"));
+        assert_eq!(beneath("fuse:x {dev} {mnt}"), None);
+        assert_eq!(beneath("ext4"), None);
+    }
+
+    #[test]
+    fn placeholders_and_options_become_words_of_the_command() {
+        let options = ["over=xfs", "nodiscard", "a=1", "b"].map(str::to_owned);
+        let request = MountRequest {
+            source: Path::new("/dev/loop7"),
+            point: Path::new("/run/fsb/mnt/t0"),
+            options: &options,
+            size: 0,
+            owner: (65534, 65533),
+            sealed: false,
+        };
+        let command = |text: &str| -> String {
+            let fuse = COMMAND.make(&spec(text)).unwrap();
+            let words = fuse.start_command(&request, Some(Path::new("/d")));
+            words.join(" ")
+        };
+        assert_eq!(
+            command("fuse:x -o uid={uid},gid={gid} s:{dir} {mnt}"),
+            "x -o uid=65534,gid=65533 s:/d /run/fsb/mnt/t0"
+        );
+        assert_eq!(
+            command("fuse:/bin/x {dev} {mnt}"),
+            "/bin/x /dev/loop7 /run/fsb/mnt/t0"
+        );
+        let words = BINDFS.start_command(&request, Some(Path::new("/d")));
+        assert_eq!(
+            words.join(" "),
+            "bindfs -o nodiscard,a=1,b -f -o allow_other /d /run/fsb/mnt/t0"
+        );
+    }
+
+    #[test]
+    fn the_version_is_that_of_the_server() {
+        let sshfs =
+            "fusermount3 version: 3.14.0\nSSHFS version 3.7.3\nFUSE library version 3.14.0\n";
+        assert_eq!(version_of("sshfs", sshfs), Some("SSHFS version 3.7.3"));
+        assert_eq!(version_of("x", "y 1.2\n"), Some("y 1.2"));
+    }
+}
