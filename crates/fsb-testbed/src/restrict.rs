@@ -5,6 +5,7 @@ use fsb_model::Warning;
 use fsb_model::storage::{StorageFlaw, StorageLayer};
 
 use crate::control::ColdMethod;
+use crate::fuse::{Findings, Probed};
 use crate::storage::{ATTACH_DIRECT, Storage};
 use crate::testbed::{Abilities, Provisioned};
 
@@ -64,6 +65,44 @@ impl Storage {
             abilities.cold = None;
             abilities.why_not_cold =
                 format!("{flaw}, and only root can empty it: run as root, or {ATTACH_DIRECT}");
+        }
+    }
+
+    /// Takes from a target what its FUSE server does not do.
+    pub fn restrict_server(&self, findings: &Findings, provisioned: &mut Provisioned) {
+        let Provisioned {
+            record, abilities, ..
+        } = provisioned;
+        record.unproven = findings.unproven();
+        abilities.unproven = findings.unproven();
+        let fails = |probed: &Probed| match probed {
+            Probed::Fails(reason) => Some(reason.clone()),
+            _ => None,
+        };
+        if let Some(reason) = fails(&findings.synced_files).filter(|_| abilities.durable) {
+            abilities.durable = false;
+            abilities.why_not_durable = format!("the FUSE server does not sync files: {reason}");
+        }
+        if let Some(reason) =
+            fails(&findings.direct).filter(|_| abilities.why_not_direct.is_empty())
+        {
+            abilities.why_not_direct = format!("not direct: {reason}");
+        }
+        if let Some(reason) = fails(&findings.kept_pages) {
+            abilities.why_not_warm = format!("never warm on this FUSE server: {reason}");
+        }
+        let why_not_cold = match (abilities.cold, self.unknown()) {
+            (Some(ColdMethod::Evict), _) => Some(
+                "the page cache beneath the FUSE server holds the files, and only root can empty it: run as root".to_owned(),
+            ),
+            (Some(ColdMethod::DropCaches), Some(reason)) => {
+                Some(format!("not known to be cold: {reason}"))
+            }
+            _ => None,
+        };
+        if let Some(why) = why_not_cold {
+            abilities.cold = None;
+            abilities.why_not_cold = why;
         }
     }
 }

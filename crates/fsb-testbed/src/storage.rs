@@ -19,7 +19,7 @@ use fsb_sys::mountinfo::{self, Mount};
 use fsb_sys::{Roots, loopdev, read_trimmed};
 
 use crate::fs::{self, UNFLUSHED};
-use crate::fuse::{self, Place, Server};
+use crate::fuse::{self, Place, Server, Store};
 
 /// File systems whose files are in memory, as mounts name them.
 const MEMORY: [&str; 5] = ["tmpfs", "ramfs", "devtmpfs", "rootfs", "hugetlbfs"];
@@ -73,6 +73,14 @@ impl Storage {
         let mut walk = Walk::new(roots, mountinfo::read());
         walk.device(directory, 0);
         Storage { found: walk.found }
+    }
+
+    /// Returns what a probe of a FUSE server needs.
+    pub fn store(&self) -> Store<'_> {
+        Store {
+            device: self.only_device(),
+            unknown: self.unknown(),
+        }
     }
 
     /// Returns why a layer cannot be seen. Returns `None` if all are known.

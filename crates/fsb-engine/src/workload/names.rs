@@ -1,7 +1,6 @@
 //! Makes one call on a name for each file of a set: the common part of stat, rename, delete, mkdir
 //! and others.
 
-
 use fsb_model::{CacheState, Durability};
 use rustix::io::Errno;
 

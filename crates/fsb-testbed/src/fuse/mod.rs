@@ -11,7 +11,7 @@ mod server;
 
 use std::collections::BTreeMap;
 
-pub(crate) use probe::{Findings, Probed, probe_mount};
+pub(crate) use probe::{Findings, Probed, Store, probe_mount};
 pub(crate) use server::{Place, Server, is_fuse};
 
 /// What the FUSE servers of targets do, by the name of the target. Each is probed once a run.

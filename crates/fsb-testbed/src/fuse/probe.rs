@@ -16,9 +16,6 @@ use fsb_sys::{Roots, block, page_cache};
 use rustix::io::Errno;
 
 use super::server::{self, OpenFile, Server};
-use crate::control::ColdMethod;
-use crate::storage::Storage;
-use crate::testbed::Provisioned;
 
 /// Bytes of a file of the probe.
 const LENGTH: usize = 256 << 10;
@@ -87,84 +84,50 @@ impl Findings {
     }
 }
 
-impl Findings {
-    /// Takes from a target in a directory what its server does not do.
-    pub fn restrict(&self, storage: &Storage, provisioned: &mut Provisioned) {
-        let Provisioned {
-            record, abilities, ..
-        } = provisioned;
-        record.unproven = self.unproven();
-        abilities.unproven = self.unproven();
-        let fails = |probed: &Probed| match probed {
-            Probed::Fails(reason) => Some(reason.clone()),
-            _ => None,
-        };
-        if let Some(reason) = fails(&self.synced_files).filter(|_| abilities.durable) {
-            abilities.durable = false;
-            abilities.why_not_durable = format!("the FUSE server does not sync files: {reason}");
-        }
-        if let Some(reason) = fails(&self.direct).filter(|_| abilities.why_not_direct.is_empty()) {
-            abilities.why_not_direct = format!("not direct: {reason}");
-        }
-        if let Some(reason) = fails(&self.kept_pages) {
-            abilities.why_not_warm = format!("never warm on this FUSE server: {reason}");
-        }
-        let why_not_cold = match (abilities.cold, storage.unknown()) {
-            (Some(ColdMethod::Evict), _) => Some(
-                "the page cache beneath the FUSE server holds the files, and only root can empty it: run as root".to_owned(),
-            ),
-            (Some(ColdMethod::DropCaches), Some(reason)) => {
-                Some(format!("not known to be cold: {reason}"))
-            }
-            _ => None,
-        };
-        if let Some(why) = why_not_cold {
-            abilities.cold = None;
-            abilities.why_not_cold = why;
-        }
-    }
-}
-
 /// The storage beneath a mount, as far as it is known.
-struct Store<'a> {
-    /// The server. `None` if its process is not visible.
-    server: Option<&'a Server>,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Store<'a> {
     /// The directory below /sys of the device that holds the data. `None` if it is not known or if
     /// another machine may hold the data.
-    device: Option<&'a Path>,
+    pub device: Option<&'a Path>,
     /// Why the storage is not known.
-    unknown: Option<&'a str>,
+    pub unknown: Option<&'a str>,
 }
 
-/// Probes the server of `mount`, which holds `directory`, in files that are removed again.
+/// Probes the server of `mount`, which holds `directory`, in files that are removed again. `store`
+/// is the storage beneath it.
 pub(crate) fn probe_mount(
     directory: &Path,
     mount: &Mount,
-    storage: &Storage,
+    store: Store<'_>,
     roots: &Roots,
 ) -> Findings {
-    let server = Server::of_mount(mount, roots);
-    let store = Store {
-        server: server.as_ref(),
-        device: storage.only_device(),
-        unknown: storage.unknown(),
-    };
-    probe(directory, &store)
-}
-
-fn probe(directory: &Path, store: &Store<'_>) -> Findings {
+    let kept_pages = kept_pages(directory);
     if let Some(reason) = store.unknown {
         return Findings {
-            kept_pages: kept_pages(directory),
+            kept_pages,
             ..Findings::unknown(reason)
         };
     }
+    let server = Server::of_mount(mount, roots);
+    let sides = Sides {
+        server: server.as_ref(),
+        device: store.device,
+    };
     Findings {
-        synced_files: synced_files(directory, store),
-        synced_names: synced_names(directory, store),
-        direct: direct(directory, store),
-        kept_pages: kept_pages(directory),
+        synced_files: synced_files(directory, &sides),
+        synced_names: synced_names(directory, &sides),
+        direct: direct(directory, &sides),
+        kept_pages,
     }
+}
+
+/// The other sides of a mount.
+struct Sides<'a> {
+    /// The server. `None` if its process is not visible.
+    server: Option<&'a Server>,
+    /// The device that holds the data. `None` if it is not known.
+    device: Option<&'a Path>,
 }
 
 /// A file of the probe, which is removed on drop.
@@ -211,11 +174,11 @@ fn failed(call: &str, error: &std::io::Error) -> Probed {
     Probed::Unknown(format!("{call} failed: {error}"))
 }
 
-fn synced_files(directory: &Path, store: &Store<'_>) -> Probed {
+fn synced_files(directory: &Path, sides: &Sides<'_>) -> Probed {
     let mut found =
         Probed::Unknown("the server keeps the data in no file that it has open".to_owned());
     for repetition in 0..REPETITIONS {
-        match synced_file(directory, store, repetition) {
+        match synced_file(directory, sides, repetition) {
             Ok(Probed::Unknown(_)) => {}
             Ok(fails @ Probed::Fails(_)) => return fails,
             Ok(Probed::Holds) => found = Probed::Holds,
@@ -225,13 +188,13 @@ fn synced_files(directory: &Path, store: &Store<'_>) -> Probed {
     found
 }
 
-fn synced_file(directory: &Path, store: &Store<'_>, repetition: usize) -> std::io::Result<Probed> {
+fn synced_file(directory: &Path, sides: &Sides<'_>, repetition: usize) -> std::io::Result<Probed> {
     let trial = Trial::new(directory, &format!("sync-{repetition}"));
-    let before = store.server.map(Server::open_files).unwrap_or_default();
-    let written_before = written(store);
+    let before = sides.server.map(Server::open_files).unwrap_or_default();
+    let written_before = written(sides);
     let mut file = trial.create()?;
     file.write_all(&incompressible(repetition))?;
-    let backing = backing(&trial, store, &before);
+    let backing = backing(&trial, sides, &before);
     let mut unwritten: Vec<u64>;
     let mut attempts = 0;
     // Servers of images may write to them for files that were closed before, which they release
@@ -251,7 +214,7 @@ fn synced_file(directory: &Path, store: &Store<'_>, repetition: usize) -> std::i
     };
     // Without a file to look at, the device is the only witness. Other processes write to it, too,
     // so that writes prove nothing.
-    let is_silent = || written(store).is_some_and(|after| Some(after) == written_before);
+    let is_silent = || written(sides).is_some_and(|after| Some(after) == written_before);
     Ok(match unwritten.len() {
         _ if left > 0 => Probed::Fails(format!(
             "after the sync of a file, {left} pages of it were not on the device"
@@ -265,8 +228,8 @@ fn synced_file(directory: &Path, store: &Store<'_>, repetition: usize) -> std::i
 }
 
 /// Opens the files in which the server keeps the data of a trial that is open.
-fn backing(trial: &Trial, store: &Store<'_>, before: &BTreeSet<OpenFile>) -> Vec<File> {
-    let Some(server) = store.server else {
+fn backing(trial: &Trial, sides: &Sides<'_>, before: &BTreeSet<OpenFile>) -> Vec<File> {
+    let Some(server) = sides.server else {
         return Vec::new();
     };
     let mut files = trial.of_server(server, before);
@@ -277,8 +240,8 @@ fn backing(trial: &Trial, store: &Store<'_>, before: &BTreeSet<OpenFile>) -> Vec
 }
 
 /// Returns the bytes that the device has written, and its flushes.
-fn written(store: &Store<'_>) -> Option<(u64, u64)> {
-    let activity = block::activity(store.device?)?;
+fn written(sides: &Sides<'_>) -> Option<(u64, u64)> {
+    let activity = block::activity(sides.device?)?;
     Some((activity.write_bytes, activity.flushes))
 }
 
@@ -296,12 +259,12 @@ fn incompressible(seed: usize) -> Vec<u8> {
     bytes
 }
 
-fn synced_names(directory: &Path, store: &Store<'_>) -> Probed {
-    if store.device.is_none() {
+fn synced_names(directory: &Path, sides: &Sides<'_>) -> Probed {
+    if sides.device.is_none() {
         return Probed::Unknown("the device beneath the server is not known".to_owned());
     }
     for repetition in 0..REPETITIONS {
-        match synced_name(directory, store, repetition) {
+        match synced_name(directory, sides, repetition) {
             Ok(true) => {}
             Ok(false) => {
                 return Probed::Fails(
@@ -315,21 +278,21 @@ fn synced_names(directory: &Path, store: &Store<'_>) -> Probed {
 }
 
 /// Returns whether the device wrote or flushed while a directory with a new name was synced.
-fn synced_name(directory: &Path, store: &Store<'_>, repetition: usize) -> std::io::Result<bool> {
+fn synced_name(directory: &Path, sides: &Sides<'_>, repetition: usize) -> std::io::Result<bool> {
     let trial = Trial::new(directory, &format!("name-{repetition}"));
     drop(trial.create()?);
     let opened = File::open(directory)?;
-    let before = written(store);
+    let before = written(sides);
     opened.sync_all()?;
-    Ok(written(store) != before)
+    Ok(written(sides) != before)
 }
 
-fn direct(directory: &Path, store: &Store<'_>) -> Probed {
+fn direct(directory: &Path, sides: &Sides<'_>) -> Probed {
     let trial = Trial::new(directory, "direct");
-    let before = store.server.map(Server::open_files).unwrap_or_default();
+    let before = sides.server.map(Server::open_files).unwrap_or_default();
     match write_direct(&trial) {
         Ok(_file) => {
-            let Some(server) = store.server else {
+            let Some(server) = sides.server else {
                 return Probed::Unknown("the server is not visible".to_owned());
             };
             let mut files = trial.of_server(server, &before);

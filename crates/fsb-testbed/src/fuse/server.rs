@@ -7,13 +7,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use fsb_model::target::FUSE;
 use fsb_sys::Roots;
 use fsb_sys::mountinfo::Mount;
 
 /// Returns whether a mount is served by a FUSE server.
 pub(crate) fn is_fuse(mount: &Mount) -> bool {
-    let kind = mount.kind.as_str();
-    kind == "fuse" || kind == "fuseblk" || kind.starts_with("fuse.") || kind.starts_with("fuseblk.")
+    // A server may append a name of its own: `fuse.sshfs`.
+    let driver = mount.kind.split('.').next();
+    driver.is_some_and(|driver| [FUSE, "fuseblk"].contains(&driver))
 }
 
 /// The place where a server keeps the data of its files.

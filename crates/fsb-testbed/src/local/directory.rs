@@ -102,7 +102,7 @@ impl ReadyDirectory {
                 let own = &ready.root;
                 probed
                     .entry(target.to_owned())
-                    .or_insert_with(|| fuse::probe_mount(own, mount, &storage, outside))
+                    .or_insert_with(|| fuse::probe_mount(own, mount, storage.store(), outside))
             });
             ready.describe(
                 target,
@@ -194,7 +194,7 @@ impl ReadyDirectory {
             restrict_to_own_cache(&mut provisioned);
         }
         if let Some(findings) = findings {
-            findings.restrict(storage, &mut provisioned);
+            storage.restrict_server(findings, &mut provisioned);
         }
         if let Some(reason) = storage.elsewhere() {
             let unproven = Findings::unknown(reason).unproven();
@@ -275,7 +275,7 @@ pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
     let fuse = mount.as_ref().filter(|mount| fuse::is_fuse(mount));
     let findings = match storage.elsewhere() {
         Some(reason) => Some(Findings::unknown(reason)),
-        None => fuse.map(|mount| fuse::probe_mount(&path, mount, &storage, &roots)),
+        None => fuse.map(|mount| fuse::probe_mount(&path, mount, storage.store(), &roots)),
     };
     Ok(TargetRecord {
         unproven: findings.map_or_else(Vec::new, |findings| findings.unproven()),

@@ -358,9 +358,9 @@ impl LocalTestbed {
             let device = ready.device_directory();
             let storage = Storage::beneath_path(ready.point(), device, &self.outside);
             let findings = self.probed.entry(name.to_owned()).or_insert_with(|| {
-                fuse::probe_mount(ready.root(), &mount, &storage, &self.outside)
+                fuse::probe_mount(ready.root(), &mount, storage.store(), &self.outside)
             });
-            findings.restrict(&storage, &mut provisioned);
+            storage.restrict_server(findings, &mut provisioned);
         }
         provisioned.record.over = over;
         occupied.state = SlotState::FileSystem(Box::new(ready));

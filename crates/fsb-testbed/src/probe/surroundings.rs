@@ -54,7 +54,7 @@ impl Surroundings {
     pub fn findings(&self) -> Option<&Findings> {
         let mount = self.mount.as_ref().filter(|mount| fuse::is_fuse(mount))?;
         let roots = Roots::default();
-        let probe = || fuse::probe_mount(Path::new("."), mount, &self.storage, &roots);
+        let probe = || fuse::probe_mount(Path::new("."), mount, self.storage.store(), &roots);
         Some(self.findings.get_or_init(probe))
     }
 }
