@@ -1,13 +1,11 @@
 //! Makes one call on a name for each file of a set: the common part of stat, rename, delete, mkdir
 //! and others.
 
-use std::path::Path;
-
 use fsb_model::{CacheState, Durability};
 use rustix::io::Errno;
 
 use super::measure::{Subject, measure_set};
-use super::missing_call;
+use super::missing_call::{self, ProbeCall};
 use super::spec::Spec;
 use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, SessionSetup};
 use crate::clock::OperationKind;
@@ -35,9 +33,9 @@ pub(super) struct NameCall<'a> {
     /// Returns why an error means that the file system does not support the call, or `None` if it
     /// means a failure.
     pub(super) unsupported: fn(Errno) -> Option<&'static str>,
-    /// Makes the call on a new file, with the path of a second name. It finds out whether a FUSE
-    /// server lacks the call. `None` for calls without which no file set could be made.
-    pub(super) probe: Option<fn(&Path, &Path) -> Result<(), Errno>>,
+    /// Makes the call on a new file, which shows whether a FUSE server lacks it. `None` for calls
+    /// without which no file set could be made.
+    pub(super) probe: Option<ProbeCall>,
 }
 
 type FileCall<'a> = &'a (dyn Fn(&mut Turn<'_>) -> Result<(), Errno> + Sync);
