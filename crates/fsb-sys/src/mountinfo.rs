@@ -34,12 +34,6 @@ impl Mount {
         all
     }
 
-    /// Returns whether a FUSE server answers its calls. virtiofs has none.
-    pub fn is_fuse(&self) -> bool {
-        let kind = self.kind.split('.').next().unwrap_or_default();
-        matches!(kind, "fuse" | "fuseblk")
-    }
-
     /// Returns the value of the option `NAME=VALUE` of the file system.
     pub fn super_option(&self, name: &str) -> Option<&str> {
         self.super_options

@@ -123,21 +123,21 @@ fn loop_devices() -> Finding {
 fn image_directory(dir: &Path) -> Finding {
     let topic = "image directory";
     let shown = dir.display();
-    let space = match FreeSpace::at(dir) {
-        Ok(space) => space,
+    // statfs alone succeeds on a FUSE mount that keeps this process out.
+    let looked = std::fs::metadata(dir).and_then(|found| Ok((found, FreeSpace::at(dir)?)));
+    let (found, space) = match looked {
+        Ok(looked) => looked,
         Err(error) => {
-            let (why, advice) = match access::obstacle(dir, &error) {
-                Some(Obstacle { why, advice }) => (why, advice),
-                None => (
-                    attempt("statfs", dir, &error).to_string(),
-                    "name another with --dir".to_owned(),
-                ),
-            };
+            let Obstacle { why, advice } =
+                access::obstacle(dir, &error).unwrap_or_else(|| Obstacle {
+                    why: attempt("stat", dir, &error).to_string(),
+                    advice: "name another with --dir".to_owned(),
+                });
             let text = format!("{shown} cannot be used: {why}");
             return finding(topic, State::Missing, text, advice);
         }
     };
-    if !dir.is_dir() {
+    if !found.is_dir() {
         return finding(
             topic,
             State::Missing,

@@ -43,14 +43,14 @@ pub(super) fn of_server(directory: &Path, call: &str, errno: Errno) -> Option<En
     })
 }
 
-/// Makes a call on a new file, with the path of a second name.
-pub(super) type Probe = fn(&Path, &Path) -> Result<(), Errno>;
+/// A call on a new file, which also gets the path of a second name.
+pub(super) type ProbeCall = fn(&Path, &Path) -> Result<(), Errno>;
 
 /// Makes a call on a new file in `directory` after another one failed with `errno`. Returns the
 /// error for [`of_server`] if this one fails likewise, although files can be made and renamed.
 pub(super) fn of_server_after_probe(
     directory: &Path,
-    (call, probe): (&str, Probe),
+    (call, probe): (&str, ProbeCall),
     errno: Errno,
 ) -> Option<EngineError> {
     let error = of_server(directory, call, errno)?;

@@ -5,7 +5,7 @@ use fsb_model::{CacheState, Durability};
 use rustix::io::Errno;
 
 use super::measure::{Subject, measure_set};
-use super::missing_call::{self, Probe};
+use super::missing_call::{self, ProbeCall};
 use super::spec::Spec;
 use crate::backend::{self, Directory, Flush, Namespace, OpenFlags, Session, SessionSetup};
 use crate::clock::OperationKind;
@@ -33,9 +33,9 @@ pub(super) struct NameCall<'a> {
     /// Returns why an error means that the file system does not support the call, or `None` if it
     /// means a failure.
     pub(super) unsupported: fn(Errno) -> Option<&'static str>,
-    /// Finds out whether a FUSE server lacks the call. `None` for calls without which no file set
-    /// could be made.
-    pub(super) probe: Option<Probe>,
+    /// Makes the call on a new file, which shows whether a FUSE server lacks it. `None` for calls
+    /// without which no file set could be made.
+    pub(super) probe: Option<ProbeCall>,
 }
 
 type FileCall<'a> = &'a (dyn Fn(&mut Turn<'_>) -> Result<(), Errno> + Sync);

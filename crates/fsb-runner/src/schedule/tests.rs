@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::{Ending, Judge, Judgment, Run, measure};
 use crate::agent::protocol::{AgentRequest, Reply};
-use crate::agent::{Agent, MeasureRequest, Measured, Method, TrialReply, VERSION};
+use crate::agent::{Agent, MeasureRequest, Measured, Method, TrialReply, VERSION, failed};
 use crate::event::{Event, Journal, Observer};
 use crate::lines::Lines;
 use crate::plan_file;
@@ -53,6 +53,11 @@ struct Asked {
 
 /// Starts an agent whose measured trials report that they took `cost` seconds each.
 fn agent(cost: f64) -> (Agent, Arc<Mutex<Asked>>) {
+    agent_that_fails(cost, |_| false)
+}
+
+/// As [`agent`], but every trial of a workload that `fails` fails.
+fn agent_that_fails(cost: f64, fails: fn(&str) -> bool) -> (Agent, Arc<Mutex<Asked>>) {
     let (coordinator, own) = UnixStream::pair().unwrap();
     let asked = Arc::new(Mutex::new(Asked::default()));
     let seen = Arc::clone(&asked);
@@ -67,6 +72,11 @@ fn agent(cost: f64) -> (Agent, Arc<Mutex<Asked>>) {
                     Reply::Opened(Box::default())
                 }
                 AgentRequest::Provision { .. } => Reply::Provisioned(Box::new(provisioned())),
+                AgentRequest::Measure(request) if fails(&request.workload.name) => {
+                    let reply = failed("it always fails");
+                    let slots = request.slots.iter();
+                    Reply::Measured(slots.map(|trial| (trial.slot, reply.clone())).collect())
+                }
                 AgentRequest::Measure(request) => Reply::Measured(replies(&request, cost)),
                 AgentRequest::Release(_) | AgentRequest::Close => Reply::Done,
             };
@@ -159,8 +169,21 @@ impl Judge for Continue {
         Judgment::default()
     }
 
-    fn reason(&self, _: &RunRecord, _: &[Trial], _: Ending, made: u32, _: Judgment) -> StopReason {
-        StopReason::Requested { blocks: made }
+    fn reason(
+        &self,
+        _: &RunRecord,
+        _: &[Trial],
+        ending: Ending,
+        made: u32,
+        _: Judgment,
+    ) -> StopReason {
+        match ending {
+            Ending::Hopeless { failed } => StopReason::Hopeless {
+                blocks: made,
+                failed,
+            },
+            _ => StopReason::Requested { blocks: made },
+        }
     }
 }
 
@@ -301,4 +324,40 @@ fn a_resumed_run_prepares_the_machine_outside_of_its_budget() {
     let (_, trials, _) = make(second, (record, work), trials, Duration::from_secs(301));
     assert_eq!(asked.lock().unwrap().setup.as_ref().unwrap().patience, None);
     assert_eq!(trials.iter().map(|trial| trial.block).max(), Some(planned));
+}
+
+/// A workload that fails everywhere is measured once more after warm-up, and takes no time from the
+/// others, wherever it is in the plan.
+#[test]
+fn a_workload_that_always_fails_leaves_the_budget_to_the_others() {
+    // One block of all four takes longer than warm-up promises, so some would be left out.
+    let (agent, _) = agent_that_fails(12.0, |name| name == "rename");
+    let (record, trials, _) = make(agent, new_run(), Vec::new(), Duration::ZERO);
+    let blocks = |name: &str| -> Vec<u32> {
+        let of_workload = trials.iter().filter(|trial| {
+            trial.counts() && trial.phase == Phase::Measured && trial.workload.starts_with(name)
+        });
+        of_workload.map(|trial| trial.block).collect()
+    };
+    assert_eq!(blocks("rename"), [1, 1], "{:?}", record.warnings);
+    assert!(
+        record
+            .cells
+            .iter()
+            .any(|cell| cell.label.starts_with("rename"))
+    );
+    assert!(blocks("delete").len() / 2 >= 5, "{:?}", record.warnings);
+}
+
+#[test]
+fn a_run_of_which_every_trial_failed_is_hopeless_not_decided() {
+    let (agent, _) = agent_that_fails(1.0, |_| true);
+    let (record, _, _) = make(agent, new_run(), Vec::new(), Duration::ZERO);
+    assert_eq!(
+        record.stop_reason,
+        Some(StopReason::Hopeless {
+            blocks: 1,
+            failed: true
+        })
+    );
 }

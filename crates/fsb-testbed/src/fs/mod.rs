@@ -440,6 +440,22 @@ mod tests {
     }
 
     #[test]
+    fn a_silent_mkfs_is_asked_again_for_its_reason() {
+        if !fsb_testkit::has_program("mkfs.f2fs") {
+            fsb_testkit::left_out("a_silent_mkfs_is_asked_again", "needs mkfs.f2fs");
+            return;
+        }
+        let image = tempfile::NamedTempFile::new().unwrap();
+        image.as_file().set_len(200 << 20).unwrap();
+        let tools = find("f2fs").unwrap().tools().unwrap();
+        let zoned = format(tools, image.path(), &["-m".to_owned()]).unwrap_err();
+        assert!(
+            zoned.tried.contains("Error:") && zoned.tried.contains("zoned"),
+            "{zoned}"
+        );
+    }
+
+    #[test]
     fn members_are_unique_and_described() {
         let mut names = BTreeSet::new();
         for member in members() {

@@ -239,27 +239,42 @@ impl Action {
 }
 
 impl Action {
-    /// Returns the reason why the change can neither be found nor be gone: its file system is not
-    /// mounted where it was.
-    pub(super) fn out_of_reach(&self) -> Option<String> {
-        let Action::RemoveDirectory {
-            path,
-            mount: Some(mount),
-            ..
-        } = self
-        else {
-            return None;
-        };
-        let is_missing =
-            std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        (is_missing && !mount.is_there()).then(|| {
-            format!(
-                "{} ({}) is not mounted at {}; mount it there and run 'fsb clean'",
-                mount.source.display(),
-                mount.kind,
-                mount.point.display()
-            )
-        })
+    /// Returns the reason why the change can neither be found nor be gone: the file system that
+    /// shows it is not mounted here.
+    pub(super) fn out_of_reach(&self, roots: &Roots) -> Option<String> {
+        match self {
+            Action::RemoveDirectory { path, mount, .. } => {
+                let mount = mount.as_ref()?;
+                let is_missing = std::fs::symlink_metadata(path)
+                    .is_err_and(|error| error.kind() == ErrorKind::NotFound);
+                (is_missing && !mount.is_there()).then(|| {
+                    format!(
+                        "{} ({}) is not mounted at {}; mount it there and run 'fsb clean'",
+                        mount.source.display(),
+                        mount.kind,
+                        mount.point.display()
+                    )
+                })
+            }
+            Action::SwapOn { .. } | Action::StartUnit { .. } => None,
+            Action::WriteFile { .. }
+            | Action::RemoveLoop { .. }
+            | Action::StopArray { .. }
+            | Action::RemovePartition { .. }
+            | Action::ExportPool { .. }
+            | Action::RemoveMapping { .. }
+            | Action::RemoveCgroup { .. } => {
+                // Tests have a machine of their own.
+                let is_real = *roots == Roots::default();
+                let missing = [&roots.proc, &roots.sys]
+                    .into_iter()
+                    .find(|root| is_real && !magic::is_pseudo(root))?;
+                Some(format!(
+                    "{} is not mounted here; run 'fsb clean' where it is",
+                    missing.display()
+                ))
+            }
+        }
     }
 
     /// Returns the file that the action writes, if it writes one.

@@ -129,6 +129,12 @@ pub(crate) fn state_directory() -> Option<PathBuf> {
 impl Ledger {
     /// Opens a ledger in `directory`, which is created if missing, for entries of `owner`.
     pub fn open(directory: &Path, owner: Owner, rules: Rules) -> Result<Ledger, TestbedError> {
+        if directory == Path::new(OF_BOOT) {
+            // Beside root's lock, whose holders others may read. The next step reports a failure.
+            let _ = directory
+                .parent()
+                .map(|parent| std::fs::DirBuilder::new().mode(0o755).create(parent));
+        }
         let store = Store::make(directory).map_err(|error| {
             TestbedError::machine("the undo ledger cannot be kept")
                 .tried(attempt("open", directory, &error))
@@ -247,7 +253,7 @@ impl Ledger {
 
     /// Undoes an entry and removes it. If undoing fails, the entry stays for a later replay.
     pub fn undo(&self, handle: EntryHandle) -> Result<String, TestbedError> {
-        let undone = match handle.action.out_of_reach() {
+        let undone = match handle.action.out_of_reach(&self.roots) {
             Some(why) => Err(why.into()),
             None => handle.action.undo(&self.roots),
         };
@@ -489,7 +495,7 @@ pub enum Fate {
     Live,
     /// The entry was removed, because it is of an earlier boot, and the reboot undid the change.
     Discarded,
-    /// The change is on a file system that is not mounted now, for this reason. The entry stays.
+    /// The file system that shows the change is not mounted now, for this reason. The entry stays.
     OutOfReach(String),
     /// The change could not be undone, for this reason. The entry stays.
     Failed(String),
@@ -728,7 +734,7 @@ fn replay_entry(
         Fate::Live
     } else if !same_boot && !entry.action.survives_boot() {
         Fate::Discarded
-    } else if let Some(why) = entry.action.out_of_reach() {
+    } else if let Some(why) = entry.action.out_of_reach(guard.roots) {
         Fate::OutOfReach(why)
     } else {
         let named = |said: String| {

@@ -349,7 +349,9 @@ fn hand_over(own: &Path, uid: u32, gid: u32) -> std::io::Result<()> {
     if uid == 0 || lets_in(&stat, uid, gid) {
         return Ok(());
     }
-    changed?;
+    if found == (0, 0o700) {
+        changed?;
+    }
     let advice = match stat.st_uid {
         0 => "add --force-root-user".to_owned(),
         owner => format!("add --uid {owner}, or --force-root-user"),

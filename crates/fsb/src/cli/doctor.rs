@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use fsb_engine::backend;
 use fsb_model::notice;
 use fsb_report::show::{entry, wrapped};
 use fsb_testbed::TestbedError;
@@ -108,12 +109,28 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 /// Checks the machine, with images in `dir`.
 fn findings(dir: &Path, quick: bool) -> Vec<Finding> {
     let mut findings = doctor::examine(dir);
+    findings.push(io_uring());
     if !quick {
         let text = "watching other load on this machine for ten seconds (--quick skips this)";
         notify(&notice::WATCHING, [("seconds", 10.into())], text);
         findings.extend(doctor::listen(dir, LISTEN));
     }
     findings
+}
+
+/// Reports whether this process may use io_uring, which sysctls and filters of containers deny.
+fn io_uring() -> Finding {
+    let available = backend::find("uring").and_then(backend::check_available);
+    let (state, text) = match available {
+        Ok(()) => (State::Ok, "can be used".to_owned()),
+        Err(error) => (State::Absent, error.to_string()),
+    };
+    Finding {
+        topic: "io_uring".to_owned(),
+        state,
+        text,
+        advice: String::new(),
+    }
 }
 
 fn findings_table(findings: &[Finding], columns: usize) -> String {

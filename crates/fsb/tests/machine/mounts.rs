@@ -53,7 +53,8 @@ impl Drop for View {
     }
 }
 
-const RUN: &str = "run tiny.toml ./view --allow-concurrent -q --out run";
+const RUN: &str =
+    "run ./view --workload create,files=20 --blocks 1 --allow-concurrent -q --out run";
 
 fn expect_all_measured(run: &Path) {
     for trial in trials(run) {
@@ -74,7 +75,6 @@ fn a_mount_without_allow_other_is_refused_before_anything_is_made() {
     needs!(root);
     needs!(program "bindfs");
     let scratch = scratch();
-    tiny_plan(scratch.path());
     let view = View::bind(scratch.path(), &["--no-allow-other"]);
     let error = fails(scratch.path(), RUN, 3, "target/directory-not-writable");
     let text = text_of(&error);
@@ -83,7 +83,7 @@ fn a_mount_without_allow_other_is_refused_before_anything_is_made() {
         "{text}"
     );
     assert_eq!(fs::read_dir(&view.data).unwrap().count(), 0);
-    fs::remove_dir_all(scratch.path().join("run")).unwrap();
+    assert!(!scratch.path().join("run").exists());
     succeeds(
         scratch.path(),
         &[&words(RUN)[..], &["--force-root-user"]].concat(),
@@ -96,7 +96,6 @@ fn a_dead_server_is_named() {
     needs!(root);
     needs!(program "bindfs");
     let scratch = scratch();
-    tiny_plan(scratch.path());
     let view = View::new(scratch.path());
     let mut server = Command::new("bindfs")
         .args(["-f"])
@@ -138,14 +137,12 @@ fn owners_and_modes_that_the_file_system_decides_are_no_replacement() {
         &["--perms=0777", "--chown-deny", "--chmod-ignore"],
     ] {
         let scratch = scratch();
-        tiny_plan(scratch.path());
         let view = View::bind(scratch.path(), options);
         succeeds(scratch.path(), RUN);
         expect_all_measured(&scratch.path().join("run"));
         assert_eq!(fs::read_dir(&view.data).unwrap().count(), 0, "{options:?}");
     }
     let scratch = scratch();
-    tiny_plan(scratch.path());
     let view = View::bind(scratch.path(), &["--chown-ignore"]);
     let output = fsb(scratch.path(), RUN);
     expect_code(&output, 4);
@@ -161,7 +158,6 @@ fn owners_and_modes_that_the_file_system_decides_are_no_replacement() {
 fn a_file_system_without_blocks_is_measured() {
     needs!(root);
     let scratch = scratch();
-    tiny_plan(scratch.path());
     let view = View::new(scratch.path());
     let mut mount = Command::new("mount");
     let mounted = mount.args(["-t", "ramfs", "ramfs"]).arg(&view.point);
@@ -189,12 +185,9 @@ fn the_directory_of_a_killed_run_is_removed_when_its_mount_is_back() {
     needs!(root);
     needs!(program "bindfs");
     let scratch = scratch();
-    tiny_plan(scratch.path());
     let view = View::bind(scratch.path(), &[]);
-    let child = Running::start(
-        scratch.path(),
-        &[&words(RUN)[..], &["--blocks", "50"]].concat(),
-    );
+    let endless = RUN.replace("--blocks 1", "--blocks 1000");
+    let child = Running::start(scratch.path(), &words(&endless)[..]);
     wait_until("trials", Duration::from_secs(60), || {
         trials(&scratch.path().join("run")).len() > 2
     });
@@ -226,4 +219,122 @@ fn the_directory_of_a_killed_run_is_removed_when_its_mount_is_back() {
     assert_eq!(about_view(changes)[0].0, "undone");
     assert_eq!(fs::read_dir(&view.data).unwrap().count(), 0);
     view.unmount();
+}
+
+/// Runs one workload on `./view`. Returns the outcome of each trial with its reason.
+fn outcomes_of(directory: &Path, workload: &str) -> Vec<(String, String)> {
+    let run = "run ./view --blocks 1 --force-root-user --allow-concurrent -q --out run --workload";
+    fsb(directory, &[&words(run)[..], &[workload]].concat());
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let all = trials(&directory.join("run")).into_iter();
+    let outcomes: Vec<_> = all
+        .map(|trial| (text(&trial["outcome"]), text(&trial["error"])))
+        .collect();
+    assert!(!outcomes.is_empty());
+    outcomes
+}
+
+#[test]
+fn refused_direct_io_of_aligned_records_is_not_blamed_on_sectors() {
+    needs!(root);
+    needs!(program "mergerfs");
+    let scratch = scratch();
+    let view = View::new(scratch.path());
+    let mut mount = Command::new("mergerfs");
+    let mounted = mount
+        .args(["-o", "allow_other,cache.files=off,direct_io=true"])
+        .args([&view.data, &view.point])
+        .output()
+        .unwrap();
+    assert!(mounted.status.success(), "{}", stderr(&mounted));
+    for (outcome, reason) in outcomes_of(scratch.path(), "write,file_size=4M,backend=direct") {
+        assert_eq!(outcome, "not_applicable", "{reason}");
+        assert!(!reason.contains("multiple"), "{reason}");
+    }
+}
+
+#[test]
+fn calls_that_a_server_lacks_are_not_applicable_whatever_it_answers() {
+    needs!(root);
+    needs!(program "rclone");
+    let scratch = scratch();
+    let view = View::new(scratch.path());
+    let mounted = Command::new("rclone")
+        .args([
+            "mount",
+            "--daemon",
+            "--allow-other",
+            "--config",
+            "/dev/null",
+        ])
+        .args([&view.data, &view.point])
+        .output()
+        .unwrap();
+    assert!(mounted.status.success(), "{}", stderr(&mounted));
+    for workload in ["link,files=20", "setxattr,files=20"] {
+        for (outcome, reason) in outcomes_of(scratch.path(), workload) {
+            assert_eq!(outcome, "not_applicable", "{workload}: {reason}");
+            assert!(reason.contains("EIO"), "{workload}: {reason}");
+        }
+        fs::remove_dir_all(scratch.path().join("run")).unwrap();
+    }
+    // Its statfs reports no free inodes, which is not so.
+    for (outcome, reason) in outcomes_of(scratch.path(), "create,files=20") {
+        assert_eq!(outcome, "ok", "{reason}");
+    }
+}
+
+#[test]
+fn on_a_read_only_root_the_ledger_is_in_run() {
+    needs!(root);
+    needs!(program "unshare", "mount");
+    let scratch = scratch();
+    fs::create_dir(scratch.path().join("view")).unwrap();
+    fs::create_dir_all("/var/lib").unwrap();
+    let script = format!(
+        "mount -t tmpfs -o ro tmpfs /var/lib && cd '{}' && exec '{FSB}' {RUN}",
+        scratch.path().display()
+    );
+    let output = shell("unshare", &["-m", "sh"], &script);
+    expect_code(&output, 0);
+    expect_all_measured(&scratch.path().join("run"));
+    expect_nothing_to_undo(scratch.path());
+}
+
+/// Containers deny io_uring by a filter, which sysctls do not show.
+#[test]
+fn a_filter_that_denies_io_uring_is_named_before_anything_is_made() {
+    needs!(root);
+    needs!(program "bwrap");
+    let scratch = scratch();
+    fs::create_dir(scratch.path().join("view")).unwrap();
+    // Loads the number of the call; for io_uring_setup (425) the call fails with EPERM.
+    let program: [(u16, u8, u8, u32); 4] = [
+        (0x20, 0, 0, 0),
+        (0x15, 0, 1, 425),
+        (0x06, 0, 0, 0x0005_0001),
+        (0x06, 0, 0, 0x7FFF_0000),
+    ];
+    let filter: Vec<u8> = program
+        .iter()
+        .flat_map(|(code, yes, no, value)| {
+            let [first, second] = code.to_ne_bytes();
+            let [a, b, c, d] = value.to_ne_bytes();
+            [first, second, *yes, *no, a, b, c, d]
+        })
+        .collect();
+    fs::write(scratch.path().join("filter"), filter).unwrap();
+    let script = format!(
+        "cd '{}' && export COLUMNS=10000 && exec bwrap --dev-bind / / --seccomp 9 '{FSB}' run ./view --workload write,backend=uring \
+         --blocks 1 --allow-concurrent -q --out run 9<filter",
+        scratch.path().display()
+    );
+    let output = shell("sh", &[], &script);
+    expect_code(&output, 3);
+    let text = stderr(&output);
+    assert!(
+        text.contains("seccomp") && !text.contains("io_uring_disabled"),
+        "{text}"
+    );
+    assert!(!scratch.path().join("run").exists());
 }
