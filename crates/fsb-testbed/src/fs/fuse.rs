@@ -763,7 +763,6 @@ mod tests {
             "fuse:./myfs {dir}",
             "fuse:./myfs {mnt}",
             "fuse:./myfs {dir} {dev} {mnt}",
-            "fuse:",
         ] {
             assert!(refusal(text).contains("either {dir} or {dev}"), "{text}");
         }
