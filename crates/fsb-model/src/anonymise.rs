@@ -17,7 +17,7 @@ use crate::plan::Plan;
 use crate::publication::{Identifying, Removal};
 use crate::run::{MediumRecord, RunRecord};
 use crate::setting::{SETTINGS, SettingClass};
-use crate::target::{FileSystemSpec, Medium, Target, TargetKind};
+use crate::target::{self, FileSystemSpec, Medium, Target, TargetKind};
 use crate::trial::Trial;
 use crate::units::show_bytes;
 use crate::workload::{BACKGROUND, Background, Params, WorkloadSpec};
@@ -131,7 +131,9 @@ const CLASSES: &[(&str, &str, Class)] = &[
     ("record.large_disk", "*", Class::Kept),
     ("record.targets", "#", Class::TargetName),
     ("record.targets.*", "mkfs_version features geometry small_device kernel", Class::Kept),
-    ("record.targets.*", "mkfs_command tune_commands mount_commands", Class::Command),
+    ("record.targets.*", "mkfs_command tune_commands", Class::Command),
+    ("record.targets.*", "mount_commands",
+     Class::Removed(Identifying::Commands, "commands that mount targets")),
     ("record.targets.*.risks", "cause", Class::MountOption),
     ("record.targets.*.risks", "loss", Class::Kept),
     ("record.targets.*", "requested_options mount_options", Class::MountOption),
@@ -711,8 +713,8 @@ impl<'v> Anonymiser<'v> {
                 medium,
             }) => {
                 self.word("names of file systems", fs);
-                self.arguments(server);
-                self.arguments(init);
+                self.server_command(server);
+                self.server_command(init);
                 self.options(options);
                 self.arguments(mkfs);
                 tune.iter_mut().for_each(|words| self.arguments(words));
@@ -999,6 +1001,43 @@ impl<'v> Anonymiser<'v> {
         }
         self.word("names of programs", program);
         self.arguments(arguments);
+    }
+
+    /// Keeps the placeholders and the flags of the command of a server, and the name of its program.
+    fn server_command(&mut self, words: &mut [String]) {
+        const PLACEHOLDERS: [&str; 5] = [
+            target::DIRECTORY,
+            target::DEVICE,
+            target::MOUNT_POINT,
+            target::USER,
+            target::GROUP,
+        ];
+        let Some((program, arguments)) = words.split_first_mut() else {
+            return;
+        };
+        self.command(std::slice::from_mut(program));
+        for word in arguments {
+            let is_flag = word.starts_with('-') && !word.contains('=');
+            if is_flag || PLACEHOLDERS.contains(&word.as_str()) {
+                continue;
+            }
+            let kept: String = PLACEHOLDERS
+                .into_iter()
+                .filter(|placeholder| word.contains(placeholder))
+                .collect();
+            let before = std::mem::take(word);
+            let shown = self.replaced(
+                Identifying::Commands,
+                "commands of servers",
+                "word",
+                before.clone(),
+            );
+            *word = if shown == before {
+                shown
+            } else {
+                format!("{shown}{kept}")
+            };
+        }
     }
 
     /// Keeps numbers of what a trial requested, and its options and controls.

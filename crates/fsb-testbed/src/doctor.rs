@@ -453,7 +453,9 @@ fn support(member: &dyn FileSystem, roots: &Roots) -> Option<Support> {
     let driver = member.driver()?;
     let server = member
         .server_program()
-        .filter(|(name, _)| program::find(name).is_none())
+        .into_iter()
+        .chain(member.server_helpers().iter().copied())
+        .find(|(name, _)| program::find(name).is_none())
         .map(|(name, package)| (vec![PathBuf::from(name)], package));
     let tools = member
         .tools()

@@ -168,6 +168,9 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
         if let Some((name, package)) = member.server_program() {
             programs.insert(fs::require_server(name, package)?);
         }
+        for (name, package) in member.server_helpers() {
+            programs.insert(program::require(name, package)?);
+        }
         files.extend(member.server_files()?);
         programs.extend(
             member

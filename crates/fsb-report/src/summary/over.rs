@@ -1,6 +1,7 @@
 //! The cost of a FUSE server over the file system beneath it, if the run has both.
 
-use fsb_model::RunRecord;
+use fsb_model::{Better, RunRecord};
+use fsb_stats::Verdict;
 
 use super::model::{Numbers, Workload};
 use crate::show::{Change, counted, some_cases};
@@ -34,10 +35,11 @@ fn line(summary: &Numbers, above: usize, beneath: usize) -> Option<String> {
         .iter()
         .filter(|case| case.withheld.is_none())
         .filter_map(|case| Some((case, case.ranking.comparison(beneath, above)?)))
+        .filter(|(_, comparison)| comparison.verdict != Verdict::NotJudged)
         .collect();
     let (sure, open): (Vec<_>, Vec<_>) = judged
         .iter()
-        .partition(|(_, comparison)| comparison.verdict.is_sure());
+        .partition(|(_, comparison)| comparison.verdict.differs());
     let changes: Vec<String> = sure
         .iter()
         .map(|(case, comparison)| {
@@ -67,7 +69,7 @@ fn line(summary: &Numbers, above: usize, beneath: usize) -> Option<String> {
 
 /// Returns the quantity that changes, if it is not a speed.
 fn unit(case: &Workload) -> &'static str {
-    if case.better == fsb_model::Better::Higher {
+    if case.better == Better::Higher {
         ""
     } else {
         " (time)"
@@ -82,33 +84,36 @@ mod tests {
 
     #[test]
     fn the_cost_over_the_target_beneath_is_one_sentence() {
-        let (mut record, mut trials) = sample::run(&["ext4", "gocryptfs", "xfs"], 6);
+        let (record, mut trials) = sample::run(&["ext4", "gocryptfs", "xfs"], 6);
         for trial in &mut trials {
-            let noise = 1.0 + 0.01 * f64::from(trial.block % 3);
+            let shift = u32::from(trial.target == "xfs");
+            let noise = 1.0 + 0.01 * f64::from((trial.block + shift) % 3);
             let speed = match trial.target.as_str() {
                 "gocryptfs" => 50.0,
                 _ => 100.0,
             };
             trial.metrics.truncate(1);
-            trial.metrics[0].value = speed * noise;
+            if let Some(metric) = trial.metrics.first_mut() {
+                metric.value = speed * noise;
+            }
         }
         let of = |record: &RunRecord| lines(&Summary::of_run(record, &trials));
         assert_eq!(of(&record), Vec::<String>::new());
-        record
-            .targets
-            .entry("gocryptfs".to_owned())
-            .or_default()
-            .over = Some("ext4".to_owned());
-        let lines = of(&record);
+        let over = |record: &RunRecord, above: &str| {
+            let mut record = record.clone();
+            let target = record.targets.entry(above.to_owned()).or_default();
+            target.over = Some("ext4".to_owned());
+            record
+        };
+        let lines = of(&over(&record, "gocryptfs"));
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(
             lines[0].starts_with("gocryptfs over ext4: ") && lines[0].contains(" -50 % [-50 -50]"),
             "{lines:?}"
         );
         // Two targets of the same speed.
-        record.targets.clear();
-        record.targets.entry("xfs".to_owned()).or_default().over = Some("ext4".to_owned());
-        let lines = of(&record);
+        let lines = of(&over(&record, "xfs"));
+        assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(
             lines[0].starts_with("xfs over ext4: no significant difference in "),
             "{lines:?}"

@@ -295,6 +295,10 @@ pub trait FileSystem: Sync {
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         None
     }
+    /// Returns further programs that this program starts, with their Debian packages.
+    fn server_helpers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
     /// Returns the version of this program, as it prints it.
     fn server_version(&self) -> Option<String> {
         None

@@ -37,6 +37,8 @@ struct Server {
     about: &'static str,
     /// The Debian package of the program, the first word of the command.
     package: &'static str,
+    /// Further programs that it starts, with their Debian packages.
+    helpers: &'static [(&'static str, &'static str)],
     /// Prepares the directory or the device before the server is first started. May be empty.
     init: &'static [&'static str],
     /// Starts the server.
@@ -57,6 +59,7 @@ static BINDFS_SERVER: Server = Server {
     name: "bindfs",
     about: "A directory mounted at a second place through FUSE.",
     package: "bindfs",
+    helpers: &[],
     init: &[],
     command: &["bindfs", "-f", "-o", "allow_other", DIRECTORY, MOUNT_POINT],
     takes_options: true,
@@ -68,6 +71,7 @@ static MERGERFS_SERVER: Server = Server {
     name: "mergerfs",
     about: "A union of directories through FUSE; here of one directory.",
     package: "mergerfs",
+    helpers: &[],
     init: &[],
     command: &[
         "mergerfs",
@@ -87,6 +91,7 @@ static GOCRYPTFS_SERVER: Server = Server {
     name: "gocryptfs",
     about: "Files encrypted one by one through FUSE.",
     package: "gocryptfs",
+    helpers: &[("fusermount3", "fuse3"), ("echo", "coreutils")],
     init: &[
         "gocryptfs",
         "-init",
@@ -111,11 +116,15 @@ static GOCRYPTFS_SERVER: Server = Server {
     note: None,
 };
 
+/// The program at the other end of SFTP.
+const SFTP_SERVER: &str = "/usr/lib/openssh/sftp-server";
+
 /// The SFTP server is a child of the client, so no network and no encryption takes part.
 static SSHFS_SERVER: Server = Server {
     name: "sshfs",
     about: "A directory through SFTP and FUSE; here without ssh between client and server.",
     package: "sshfs",
+    helpers: &[("sh", "dash"), (SFTP_SERVER, "openssh-sftp-server")],
     init: &[],
     command: &[
         "sshfs",
@@ -137,6 +146,7 @@ static FUSE_OVERLAYFS_SERVER: Server = Server {
     name: "fuse-overlayfs",
     about: "An overlay of directories through FUSE, as rootless containers use it; here above an empty one.",
     package: "fuse-overlayfs",
+    helpers: &[],
     init: &["mkdir", "{dir}/lower", "{dir}/upper", "{dir}/work"],
     command: &[
         "fuse-overlayfs",
@@ -155,6 +165,7 @@ static RCLONE_SERVER: Server = Server {
     name: "rclone",
     about: "A directory through rclone mount, with its cache of writes.",
     package: "rclone",
+    helpers: &[("fusermount3", "fuse3")],
     init: &["mkdir", "{dir}/files", "{dir}/cache"],
     command: &[
         "rclone",
@@ -181,8 +192,9 @@ static RCLONE_SERVER: Server = Server {
 
 static FUSE2FS_SERVER: Server = Server {
     name: "fuse2fs",
-    about: "ext2, ext3 or ext4 by a program instead of the kernel.",
+    about: "ext4, or with over= ext2 or ext3, by a program instead of the kernel.",
     package: "fuse2fs",
+    helpers: &[],
     init: &[],
     command: &["fuse2fs", "-f", "-o", "allow_other", DEVICE, MOUNT_POINT],
     takes_options: true,
@@ -194,6 +206,7 @@ static COMMAND_SERVER: Server = Server {
     name: FUSE,
     about: "Any FUSE server by its command: fuse:'./myfs {dir} {mnt}' or fuse:'./myfs {dev} {mnt}'.",
     package: "",
+    helpers: &[],
     init: &[],
     command: &[],
     takes_options: false,
@@ -456,6 +469,10 @@ impl FileSystem for Fuse {
 
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         Some((self.server.command.first()?, self.server.package))
+    }
+
+    fn server_helpers(&self) -> &'static [(&'static str, &'static str)] {
+        self.server.helpers
     }
 
     fn server_version(&self) -> Option<String> {
@@ -763,7 +780,6 @@ mod tests {
             "fuse:./myfs {dir}",
             "fuse:./myfs {mnt}",
             "fuse:./myfs {dir} {dev} {mnt}",
-            "fuse:",
         ] {
             assert!(refusal(text).contains("either {dir} or {dev}"), "{text}");
         }

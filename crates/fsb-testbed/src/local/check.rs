@@ -320,6 +320,9 @@ fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
     if let Some((name, package)) = member.server_program() {
         fs::require_server(name, package)?;
     }
+    for (name, package) in member.server_helpers() {
+        program::require(name, package)?;
+    }
     let Some(tools) = member.tools() else {
         return Ok(());
     };

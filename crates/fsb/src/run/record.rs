@@ -33,8 +33,19 @@ pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
         *path = absolute(path)?;
     }
     for target in &mut plan.targets {
-        if let TargetKind::Directory(path) = &mut target.kind {
-            *path = absolute(path)?;
+        match &mut target.kind {
+            TargetKind::Directory(path) => *path = absolute(path)?,
+            // A program that the user named by its path.
+            TargetKind::FileSystem(spec) => {
+                let commands = [&mut spec.server, &mut spec.init].into_iter();
+                for program in commands.filter_map(|words| words.first_mut()) {
+                    if program.contains('/') {
+                        *program = absolute(Path::new(program.as_str()))?
+                            .to_string_lossy()
+                            .into_owned();
+                    }
+                }
+            }
         }
     }
     Ok(())
