@@ -451,7 +451,7 @@ mod tests {
             ("", "at least 2 members"),
             ("loop+", "a member is missing"),
             ("loop+lop", "did you mean 'loop'"),
-            ("raid0:a+loop", "cannot be a member of an array"),
+            ("raid0:a+loop", "cannot be a member"),
             ("/dev/sdb+/dev/sdb", "/dev/sdb is there twice"),
         ] {
             let medium = array(argument);

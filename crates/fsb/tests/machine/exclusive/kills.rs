@@ -126,6 +126,8 @@ fn case(seed: u64, guests: bool) -> Case {
         "bindfs",
         "gocryptfs",
         "fuse2fs",
+        "overlay",
+        "squashfs",
         "ext4@ram",
         "tmpfs",
         DEVICE,
@@ -297,7 +299,7 @@ impl Bench {
         // The minimum that xfs needs.
         let size = match target {
             "xfs" => "320M",
-            "btrfs" => "128M",
+            "btrfs" | "overlay" | "squashfs" => "128M",
             _ => "64M",
         };
         let mut command = self.command(&[
@@ -490,7 +492,7 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
 #[test]
 fn whatever_is_killed_whenever_leaves_nothing() {
     needs!(root);
-    needs!(program "mkntfs", "losetup", "bindfs", "gocryptfs", "fuse2fs");
+    needs!(program "mkntfs", "losetup", "bindfs", "gocryptfs", "fuse2fs", "mksquashfs");
     let asked = |name: &str| std::env::var(name).ok();
     let number = |name: &str| asked(name).and_then(|text| text.parse::<u64>().ok());
     let count = number("FSB_KILLS").unwrap_or(FEW);
