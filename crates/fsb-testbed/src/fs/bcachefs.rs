@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fsb_model::{Bytes, Geometry};
+use fsb_model::Geometry;
 
 use super::file_system::{
     Cause, Choice, FileSystem, Hazard, Inspection, Tools, UNFLUSHED, ask_about,
@@ -81,10 +81,6 @@ impl FileSystem for Bcachefs {
         128 << 20
     }
 
-    fn discard_off(&self) -> Option<&'static str> {
-        Some("nodiscard")
-    }
-
     fn inspect(&self, device: &Path) -> Inspection {
         parse(&ask_about("bcachefs", &["show-super"], device))
     }
@@ -100,23 +96,68 @@ impl FileSystem for Bcachefs {
 fn parse(text: &str) -> Inspection {
     let value = |key: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));
-        lines.find_map(|(name, value)| (name.trim() == key).then(|| value.trim()))
+        lines.find_map(|(name, value)| (name.trim() == key).then(|| chosen(value.trim())))
     };
-    let bytes = |key: &str| Some(value(key)?.parse::<Bytes>().ok()?.0);
-    let words = |key: &str| value(key).unwrap_or_default().split(',');
+    let words = value("Features").unwrap_or_default().split(',');
     Inspection {
-        features: words("Features")
+        features: words
             .filter(|word| !word.is_empty())
             .map(str::to_owned)
             .collect(),
         geometry: Geometry {
-            block_size: bytes("block_size"),
-            node_size: bytes("btree_node_size"),
+            block_size: value("block_size").and_then(bytes),
+            node_size: value("btree_node_size").and_then(bytes),
             profiles: ["data_checksum", "compression", "str_hash"]
                 .into_iter()
                 .filter_map(|key| Some((key.to_owned(), value(key)?.to_owned())))
                 .collect(),
             ..Geometry::default()
         },
+    }
+}
+
+/// Returns the word in brackets of `none [crc32c] crc64`. A value without brackets is returned whole.
+fn chosen(value: &str) -> &str {
+    let bracketed = value
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    bracketed.map_or(value, |(word, _)| word)
+}
+
+/// Parses a size such as `4.00 KiB`, which is exact for powers of two.
+fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_once(' ')?;
+    let shift = match unit {
+        "B" => 0,
+        "KiB" => 10,
+        "MiB" => 20,
+        _ => return None,
+    };
+    let number: f64 = number.parse().ok()?;
+    Some((number * f64::from(1u32 << shift)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_superblock_is_read() {
+        let text = "Device:                                     (unknown device)\n\
+            Features:                                  new_siphash,btree_ptr_v2,alloc_v2\n\
+            Compat features:                           alloc_info,alloc_metadata\n\nOptions:\n  \
+            block_size:                              4.00 KiB\n  \
+            btree_node_size:                         128 KiB\n  \
+            data_checksum:                           none [crc32c] crc64 xxhash \n  \
+            compression:                             none\n  \
+            str_hash:                                crc32c crc64 [siphash] \n";
+        let read = parse(text);
+        assert_eq!(read.features, ["new_siphash", "btree_ptr_v2", "alloc_v2"]);
+        let sizes = (read.geometry.block_size, read.geometry.node_size);
+        assert_eq!(sizes, (Some(4096), Some(128 << 10)));
+        let profiles: Vec<_> = read.geometry.profiles.values().collect();
+        assert_eq!(profiles, ["none", "crc32c", "siphash"]);
+        assert_eq!(parse(""), Inspection::default());
+        assert_eq!(bytes("512 B"), Some(512));
     }
 }

@@ -3,7 +3,7 @@
 use fsb_model::FileSystemSpec;
 use fsb_model::run::Risk;
 use fsb_sys::mountinfo::Mount;
-use fsb_sys::program;
+use fsb_sys::{Roots, program};
 
 use super::file_system::{Cause, Choice, FileSystem, Hazard, UNFLUSHED};
 use super::{of_mount, of_target};
@@ -91,15 +91,30 @@ pub(crate) fn risks_found(
     features: &[String],
 ) -> Vec<Risk> {
     let options = [&options(member, spec), shown].concat();
-    risks(member, &options, &arguments(spec), Some(features))
+    let mut found = risks(member, &options, &arguments(spec), Some(features));
+    if member.pooled().is_some() {
+        found.extend(unflushed_pools(&Roots::default()));
+    }
+    found
 }
 
-/// Returns the risks of an existing mount: from its options, and for ZFS from its property `sync`.
+/// Returns the risk of a parameter of the module of ZFS, with which no pool flushes its devices.
+fn unflushed_pools(roots: &Roots) -> Option<Risk> {
+    let value = roots.sys_text("module/zfs/parameters/zfs_nocacheflush")?;
+    (value.trim() == "1").then(|| Risk {
+        cause: "zfs_nocacheflush=1".to_owned(),
+        loss: UNFLUSHED.to_owned(),
+    })
+}
+
+/// Returns the risks of an existing mount: from its options, and for ZFS from its property `sync`
+/// and the parameters of the module.
 pub(crate) fn risks_of_mount(mount: &Mount) -> Vec<Risk> {
     let options = mount.all_options();
     let mut found =
         of_mount(mount).map_or_else(Vec::new, |member| risks(member, &options, &[], None));
     if mount.kind == "zfs" {
+        found.extend(unflushed_pools(&Roots::default()));
         let arguments = ["get", "-H", "-o", "value", "sync"].map(AsRef::as_ref);
         let value = program::ask(
             "zfs",
@@ -154,12 +169,31 @@ mod tests {
             ("jfs,nointegrity", "nointegrity"),
             ("nilfs2,nobarrier", "nobarrier"),
             ("reiserfs,barrier=none", "barrier=none"),
+            ("zfs,recordsize=16k,sync=disabled", "sync=disabled"),
+            ("bcachefs,journal_flush_disabled", "journal_flush_disabled"),
             ("ext2", "no journal"),
             ("vfat", "no journal"),
             ("null,unsafe", "unsafe"),
         ] {
             assert_eq!(requested(target), [cause], "{target}");
         }
+    }
+
+    #[test]
+    fn pools_are_unsafe_while_the_module_flushes_nothing() {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots {
+            proc: tree.path().to_owned(),
+            sys: tree.path().to_owned(),
+        };
+        assert_eq!(unflushed_pools(&roots), None);
+        let place = tree.path().join("module/zfs/parameters");
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(place.join("zfs_nocacheflush"), "0\n").unwrap();
+        assert_eq!(unflushed_pools(&roots), None);
+        std::fs::write(place.join("zfs_nocacheflush"), "1\n").unwrap();
+        let found = unflushed_pools(&roots).unwrap();
+        assert_eq!(found.cause, "zfs_nocacheflush=1");
     }
 
     #[test]
@@ -170,6 +204,8 @@ mod tests {
             "ext4,commit=60",
             "xfs",
             "btrfs,nodatacow",
+            "zfs,sync=always,logbias=throughput",
+            "bcachefs,nocow",
             "f2fs",
             "tmpfs",
             "null",
@@ -192,7 +228,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let spec = target.file_system().unwrap();
-        let ext4 = find("ext4").unwrap();
+        let ext4 = super::super::find("ext4").unwrap();
         let found = risks_found(
             ext4,
             spec,
