@@ -139,7 +139,6 @@ pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::find;
     use super::*;
 
     fn requested(text: &str) -> Vec<String> {
