@@ -196,7 +196,13 @@ impl Pooled for Zfs {
         let words = create_words(pool.name(), options, arguments);
         let mut all: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
         all.push(node.as_os_str());
-        zpool::succeeded(&all, &zpool::run(&all)?)?;
+        zpool::succeeded(&all, &zpool::run(&all)?).map_err(|error| TestbedError {
+            // The user knows the device by another name than that of the pool's node.
+            tried: error
+                .tried
+                .replace(&*node.to_string_lossy(), &device.to_string_lossy()),
+            ..error
+        })?;
         let inspection = inspect_pool(pool.name());
         pool.export()?;
         let command = [zpool::PROGRAM.to_owned()].into_iter().chain(words);

@@ -453,21 +453,22 @@ fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
     Err(tried.join("; ").into())
 }
 
-/// Parses lines of `offset,uuid,label,type`. A heading starts with `#`. A line of any other form
-/// counts as a signature, too.
+/// Parses lines of `offset,uuid,label,type`, each type once: a pool of ZFS has dozens of labels. A
+/// heading starts with `#`. A line of any other form counts as a signature, too.
 fn wipefs_types(text: &str) -> Vec<String> {
     let lines = text
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
-        .map(|line| {
-            line.rsplit(',')
-                .find(|slice| !slice.is_empty())
-                .unwrap_or(line)
-                .to_owned()
-        })
-        .collect()
+    let mut types: Vec<String> = Vec::new();
+    for line in lines {
+        let kind = line.rsplit(',').find(|slice| !slice.is_empty());
+        let kind = kind.unwrap_or(line);
+        if !types.iter().any(|known| known == kind) {
+            types.push(kind.to_owned());
+        }
+    }
+    types
 }
 
 fn blkid_type(text: &str) -> String {
@@ -496,6 +497,8 @@ mod tests {
             ["ext4", "dos"]
         );
         assert_eq!(wipefs_types("weird\n"), ["weird"]);
+        let pool = "0x3f000,1,,zfs_member\n0x3e000,1,,zfs_member\n0x1fe,,,dos\n";
+        assert_eq!(wipefs_types(pool), ["zfs_member", "dos"]);
         assert!(wipefs_types("\n# offset,uuid,label,type\n").is_empty());
     }
 

@@ -32,6 +32,7 @@ mod maintenance;
 mod mounts;
 mod options;
 mod ownership;
+mod pools;
 mod real_file_systems;
 mod remote;
 mod serve_runs;
