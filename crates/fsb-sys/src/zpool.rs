@@ -43,7 +43,7 @@ impl Pool {
 
     /// Returns the pool of the block device at `path`.
     pub fn of_device(path: &Path) -> Result<Pool, TestbedError> {
-        let unknown = || TestbedError::machine(format!("{} is no block device", path.display()));
+        let unknown = || TestbedError::machine(format!("{} is not a block device", path.display()));
         block::number_of(path)
             .map(Pool::of_number)
             .ok_or_else(unknown)
