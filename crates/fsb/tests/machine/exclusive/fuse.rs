@@ -42,7 +42,11 @@ fn trial<'a>(trials: &'a [Value], workload: &str) -> &'a Value {
     trials
         .iter()
         .filter(|trial| trial["phase"] == "measured")
-        .find(|trial| trial["workload"].as_str().is_some_and(|label| label.contains(workload)))
+        .find(|trial| {
+            trial["workload"]
+                .as_str()
+                .is_some_and(|label| label.contains(workload))
+        })
         .unwrap_or_else(|| panic!("no trial of {workload}: {trials:#?}"))
 }
 
@@ -99,10 +103,16 @@ fn a_mirror_of_ext4_is_durable_as_far_as_its_server_syncs() {
     let append = trial(&trials, "append");
     assert_eq!(append["outcome"], "ok", "{append:#}");
     assert_eq!(append["observed"]["unproven"], Value::Null);
-    for (workload, reason) in [("direct", "without O_DIRECT"), ("warm", "when it is opened")] {
+    for (workload, reason) in [
+        ("direct", "without O_DIRECT"),
+        ("warm", "when it is opened"),
+    ] {
         let found = trial(&trials, workload);
         assert_eq!(found["outcome"], "not_applicable", "{found:#}");
-        assert!(found["error"].as_str().unwrap().contains(reason), "{found:#}");
+        assert!(
+            found["error"].as_str().unwrap().contains(reason),
+            "{found:#}"
+        );
     }
     let cold = trial(&trials, "cold");
     assert_eq!(cold["outcome"], "ok", "{cold:#}");
@@ -124,7 +134,10 @@ fn a_mirror_of_memory_is_neither_durable_nor_cold() {
         let found = trial(&trials, workload);
         assert_eq!(found["outcome"], "not_applicable", "{found:#}");
         assert!(
-            found["error"].as_str().unwrap().contains("tmpfs holds the data in memory"),
+            found["error"]
+                .as_str()
+                .unwrap()
+                .contains("tmpfs holds the data in memory"),
             "{found:#}"
         );
     }
@@ -147,7 +160,10 @@ fn a_server_that_ignores_syncs_is_never_durable() {
         );
     }
     let direct = trial(&trials, "direct");
-    assert_eq!(direct["observed"]["unproven"], serde_json::json!(["direct"]));
+    assert_eq!(
+        direct["observed"]["unproven"],
+        serde_json::json!(["direct"])
+    );
 }
 
 #[test]
@@ -164,7 +180,10 @@ fn nothing_is_claimed_of_a_server_that_talks_to_another_machine() {
     let cold = trial(&trials, "cold");
     assert_eq!(cold["outcome"], "not_applicable", "{cold:#}");
     assert!(
-        cold["error"].as_str().unwrap().contains("not known to be cold"),
+        cold["error"]
+            .as_str()
+            .unwrap()
+            .contains("not known to be cold"),
         "{cold:#}"
     );
 }
