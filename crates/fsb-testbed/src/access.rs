@@ -1,4 +1,4 @@
-//! Why a directory cannot be used although it exists: FUSE mounts that keep users out, and servers
+//! Obstacles to the use of a directory that exists: FUSE mounts that keep users out, and servers
 //! that have died.
 
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 use fsb_sys::invoking_user::own;
 use fsb_sys::mountinfo::{self, Mount};
 
-use crate::fuse;
+use crate::fuse::server::is_fuse;
 
 /// The reason why a user cannot use a directory, and the way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub fn obstacle(path: &Path, error: &io::Error) -> Option<Obstacle> {
     let path = std::path::absolute(path).ok()?;
     let mount = mountinfo::holding(&mountinfo::read(), &resolve(&path))?;
     match error.raw_os_error()? {
-        libc::ENOTCONN if fuse::is_fuse(&mount) => Some(died(&mount)),
+        libc::ENOTCONN if is_fuse(&mount) => Some(died(&mount)),
         libc::EACCES => keeps_out(&mount, own()),
         _ => None,
     }
@@ -65,7 +65,7 @@ fn keeps_out(mount: &Mount, (uid, gid): (u32, u32)) -> Option<Obstacle> {
         .super_options
         .iter()
         .any(|option| option == "allow_other");
-    if !fuse::is_fuse(mount) || has_allow_other {
+    if !is_fuse(mount) || has_allow_other {
         return None;
     }
     let (owner, group) = (number("user_id")?, number("group_id")?);

@@ -1,7 +1,7 @@
-//! Calls that the server of a FUSE mount lacks, but refuses with an error that means something else.
+//! Calls that the server of a FUSE mount lacks, but refuses with an error of another meaning.
 //!
-//! cryfs answers link with ENOSYS in the wrong sign, which libfuse turns into ERANGE; rclone answers
-//! link and setxattr with EIO.
+//! cryfs answers link with ENOSYS in the wrong sign, which libfuse turns into ERANGE. rclone
+//! answers link and setxattr with EIO.
 
 use std::path::Path;
 

@@ -7,7 +7,7 @@
 //! probed on each mount before it is measured.
 
 mod probe;
-mod server;
+pub(crate) mod server;
 
 use std::collections::BTreeMap;
 

@@ -278,8 +278,8 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
     })
 }
 
-/// Checks that the mounts of directories let the workers in. Nobody but the mount's user passes a
-/// FUSE mount without `allow_other`.
+/// Checks that the mounts of directories let the workers in. A FUSE mount without `allow_other`
+/// admits only the user who mounted it.
 fn check_workers(setup: &Setup) -> Result<(), TestbedError> {
     let paths: Vec<&Path> = setup.targets.iter().filter_map(Target::directory).collect();
     if paths.is_empty() {
