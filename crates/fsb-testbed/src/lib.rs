@@ -29,7 +29,7 @@ mod watcher;
 use serde::{Deserialize, Serialize};
 
 pub use control::ColdMethod;
-pub use fs::Fake;
+pub use fs::{Fake, ServerUse};
 pub use fsb_sys::Roots;
 pub use fsb_sys::error::{Kind, Refusal, TestbedError};
 pub use local::{
@@ -39,7 +39,7 @@ pub use medium::{SpaceBeneath, slice_bytes};
 pub use privilege::worker_identity;
 pub use testbed::{
     Abilities, Available, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice,
-    Provisioned, Quiet, RepeatableMaintenance, ServerUse, Setup, Slot, Testbed, available_targets,
+    Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 

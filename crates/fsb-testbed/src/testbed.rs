@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Progress;
 use crate::control::{ColdMethod, Held};
-use crate::fs::{Fake, Sealing};
+use crate::fs::{Fake, Sealing, ServerUse};
 use crate::medium::{Slice, SpaceBeneath};
 use crate::watch::{DeviceTimeline, Watch};
 
@@ -232,15 +232,6 @@ pub struct Counters {
     /// The use of the target's FUSE server. `None` for a target without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerUse>,
-}
-
-/// The use of the processes of a FUSE server since they started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServerUse {
-    /// CPU seconds, in user mode and in the kernel.
-    pub cpu_seconds: f64,
-    /// Bytes of memory that they occupy now.
-    pub memory_bytes: u64,
 }
 
 /// The result of a maintenance operation.

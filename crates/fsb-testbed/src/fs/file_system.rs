@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use super::kernel_compatibility::Version;
 use super::nfs_server::Export;
-use super::over::Beneath;
 use super::server_process::ServerProcess;
 use crate::declared::DeclaredOption;
 use crate::ledger::Action;
@@ -708,6 +707,30 @@ pub(super) fn bytes_at<const N: usize>(device: &Path, offset: u64) -> Option<[u8
         .read_exact_at(&mut bytes, offset)
         .ok()?;
     Some(bytes)
+}
+
+/// The file system beneath a target.
+#[derive(Clone, Copy)]
+pub struct Beneath {
+    /// The member that the medium holds.
+    pub member: &'static dyn FileSystem,
+    /// Its mount options.
+    pub options: &'static [String],
+}
+
+/// Returns the first line with a digit. Skips the complaint and the usage of a program that does
+/// not know the option.
+pub(super) fn version_in(text: &str) -> Option<&str> {
+    let mut lines = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.to_lowercase().starts_with("usage"));
+    lines.find(|line| {
+        line.contains(|c: char| c.is_ascii_digit())
+            && !["unrecognized", "invalid", "unknown"]
+                .iter()
+                .any(|word| line.contains(word))
+    })
 }
 
 #[cfg(test)]

@@ -21,11 +21,12 @@ use fsb_sys::mount::unmount_patiently;
 use fsb_sys::{Roots, mount_isolation, mountinfo, program};
 
 use super::file_system::{
-    DeviceSize, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted, Tools, Tune,
+    Beneath, DeviceSize, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted,
+    Tools, Tune, version_in,
 };
 use super::kernel_compatibility::Version;
 use super::option_table::OptionTable;
-use super::over::{self, Beneath, OVER};
+use super::over::{self, OVER};
 use super::server_process::{PATIENCE, ServerProcess};
 use crate::declared::{DeclaredOption, key};
 
@@ -410,8 +411,8 @@ fn version_of<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     let own = text
         .lines()
         .find(|line| line.to_lowercase().starts_with(name))
-        .and_then(super::version_in);
-    own.or_else(|| super::version_in(text))
+        .and_then(version_in);
+    own.or_else(|| version_in(text))
 }
 
 /// Returns whether the name of a driver in mountinfo is that of FUSE.
@@ -758,7 +759,7 @@ static OPTIONS: OptionTable = OptionTable::new(include_str!("fuse.options"));
 
 #[cfg(test)]
 mod tests {
-    use super::super::{of_target, target_beneath};
+    use super::super::{check, of_target, target_beneath};
     use super::*;
 
     fn spec(text: &str) -> FileSystemSpec {
@@ -791,6 +792,16 @@ mod tests {
         assert!(text.contains("init= runs before"), "{text}");
         assert!(refusal("rclone,x").contains("passes it no option"));
         assert!(refusal("bindfs,over=tmpfs").contains("not mounted by the kernel"));
+    }
+
+    #[test]
+    fn options_of_the_file_system_beneath_are_checked() {
+        let checked = |text: &str| {
+            let spec = spec(text);
+            check(of_target(&spec).unwrap(), &spec)
+        };
+        assert_eq!(checked(r#"bindfs,over="ext4,data=journal""#), Ok(()));
+        assert!(checked(r#"bindfs,over="ext4,data=jornal""#).is_err());
     }
 
     #[test]

@@ -43,9 +43,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use file_system::version_in;
 pub use file_system::{
-    Cause, Choice, DeviceSize, ExternalJournal, FileSystem, FirstWrites, Hazard, Home, Idle,
-    Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, Pooled, Sealing,
+    Beneath, Cause, Choice, DeviceSize, ExternalJournal, FileSystem, FirstWrites, Hazard, Home,
+    Idle, Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, Pooled, Sealing,
     SubvolumeCommands, Tools, Tune,
 };
 pub(crate) use file_system::{Formatted, UNFLUSHED};
@@ -66,9 +67,9 @@ pub use option_table::COMMON;
 pub use options::{Recipe, recipe};
 pub(crate) use options::{check, suggestion};
 pub(crate) use over::unmount as unmount_beneath;
-pub use over::{Beneath, target_beneath};
 pub use risk::{requested_risks, risk_of_choice};
 pub(crate) use risk::{risks_found, risks_of_mount, unseen_risk};
+pub use server_process::ServerUse;
 
 /// Every file system that fsb knows.
 pub static REGISTRY: &[&dyn FileSystem] = &[
@@ -318,26 +319,24 @@ pub(crate) fn tune(
     Ok(commands)
 }
 
+/// Returns what the medium of a target holds: the file system beneath, with the arguments of mkfs
+/// and the medium of the target. Returns `None` for a target that is over no other one.
+pub fn target_beneath(spec: &FileSystemSpec) -> Option<FileSystemSpec> {
+    let beneath = of_target(spec).ok()?.beneath()?;
+    Some(FileSystemSpec {
+        fs: beneath.member.name().to_owned(),
+        server: Vec::new(),
+        init: Vec::new(),
+        options: beneath.options.to_vec(),
+        ..spec.clone()
+    })
+}
+
 /// Returns the version line of the mkfs program, from stdout or stderr.
 pub(crate) fn version(tools: &Tools) -> Option<String> {
     let output = program::run(&program::find(tools.mkfs)?, &[tools.version]).ok()?;
     let text = [output.stdout, output.stderr].concat();
     version_in(&String::from_utf8_lossy(&text)).map(str::to_owned)
-}
-
-/// Returns the first line with a digit. Skips the complaint and the usage of a program that does
-/// not know the option.
-fn version_in(text: &str) -> Option<&str> {
-    let mut lines = text
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.to_lowercase().starts_with("usage"));
-    lines.find(|line| {
-        line.contains(|c: char| c.is_ascii_digit())
-            && !["unrecognized", "invalid", "unknown"]
-                .iter()
-                .any(|word| line.contains(word))
-    })
 }
 
 /// Returns the programs of a file system that are missing.
@@ -437,6 +436,23 @@ mod tests {
             .iter()
             .copied()
             .chain([&skeleton::Skeleton as &dyn FileSystem])
+    }
+
+    #[test]
+    fn what_the_kernel_mounts_from_one_device_can_hold_other_file_systems() {
+        let is_holder = |member: &&&dyn FileSystem| {
+            member.home() == Home::Device
+                && member.driver() == Some(member.name())
+                && member.server_program().is_none()
+                && member.beneath().is_none()
+                && member.pooled().is_none()
+                && member.example() == member.name()
+        };
+        let names = |members: Vec<&&dyn FileSystem>| -> Vec<&str> {
+            members.into_iter().map(|member| member.name()).collect()
+        };
+        let expected = names(REGISTRY.iter().filter(is_holder).collect());
+        assert_eq!(names(over::HOLDERS.iter().collect()), expected);
     }
 
     #[test]

@@ -29,6 +29,12 @@ pub(crate) fn check(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<()
             .iter()
             .try_for_each(|option| check_option(member, option, &spec.options))?;
     }
+    if let Some(beneath) = member.beneath() {
+        beneath
+            .options
+            .iter()
+            .try_for_each(|option| check_option(beneath.member, option, beneath.options))?;
+    }
     if !spec.tune.is_empty() && member.tune().is_none() {
         return Err(
             TestbedError::request(format!("{} takes no tune arguments", member.name()))

@@ -13,8 +13,8 @@ use fsb_model::{FileSystemSpec, Medium, Target};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::mount as kernel;
 
-use super::file_system::{FileSystem, Home, MountRequest};
-use super::{ext, find};
+use super::file_system::{Beneath, FileSystem, MountRequest};
+use super::{bcachefs, btrfs, ext, f2fs, jfs, nilfs2, ntfs, other, reiserfs, xfs};
 
 /// The option that names the file system beneath.
 pub(super) const OVER: &str = "over";
@@ -22,14 +22,24 @@ pub(super) const OVER: &str = "over";
 /// The directory of the file system beneath that holds the files of the target.
 const DATA: &str = "data";
 
-/// The file system beneath a target.
-#[derive(Clone, Copy)]
-pub struct Beneath {
-    /// The member that the medium holds.
-    pub member: &'static dyn FileSystem,
-    /// Its mount options.
-    pub options: &'static [String],
-}
+/// The members that the kernel mounts from one device. A FUSE server, a network client or an
+/// overlay beneath would be a second thing under test.
+pub(super) static HOLDERS: [&dyn FileSystem; 14] = [
+    &ext::EXT2,
+    &ext::EXT3,
+    &ext::EXT4,
+    &xfs::Xfs,
+    &btrfs::Btrfs,
+    &bcachefs::Bcachefs,
+    &reiserfs::Reiserfs,
+    &jfs::Jfs,
+    &f2fs::F2fs,
+    &nilfs2::Nilfs2,
+    &ntfs::Ntfs3,
+    &other::MINIX,
+    &other::VFAT,
+    &other::EXFAT,
+];
 
 /// The file system beneath a target that names none.
 pub(super) static USUAL: Beneath = Beneath {
@@ -63,7 +73,13 @@ impl Beneath {
         let Some(spec) = target.file_system() else {
             return Err(refused("it is a directory".to_owned()));
         };
-        let member = find(&spec.fs)?;
+        let holder = HOLDERS.iter().find(|holder| holder.name() == spec.fs);
+        let Some(member) = holder.copied() else {
+            return Err(refused(format!(
+                "{} is not mounted by the kernel from a device",
+                spec.fs
+            )));
+        };
         let options = FileSystemSpec {
             options: Vec::new(),
             ..spec.clone()
@@ -73,21 +89,9 @@ impl Beneath {
                 "arguments of mkfs and the medium belong to the target itself".to_owned(),
             ));
         }
-        // A FUSE server, a network client or an overlay beneath would be a second thing under test.
-        let is_mounted_alone = member.home() == Home::Device
-            && member.driver() == Some(member.name())
-            && member.beneath().is_none()
-            && member.pooled().is_none();
         if spec.is_encrypted() {
             return Err(refused("files over it are not encrypted".to_owned()));
         }
-        if !is_mounted_alone {
-            return Err(refused(format!(
-                "{} is not mounted by the kernel from a device",
-                member.name()
-            )));
-        }
-        super::check(member, spec)?;
         Ok(Some(Beneath {
             member,
             options: spec.options.clone().leak(),
@@ -152,19 +156,6 @@ pub(crate) fn unmount(point: &Path) -> Result<Option<String>, TestbedError> {
     unmounted
 }
 
-/// Returns what the medium of a target holds: the file system beneath, with the arguments of mkfs
-/// and the medium of the target. Returns `None` for a target that is over no other one.
-pub fn target_beneath(spec: &FileSystemSpec) -> Option<FileSystemSpec> {
-    let beneath = super::of_target(spec).ok()?.beneath()?;
-    Some(FileSystemSpec {
-        fs: beneath.member.name().to_owned(),
-        server: Vec::new(),
-        init: Vec::new(),
-        options: beneath.options.to_vec(),
-        ..spec.clone()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +191,6 @@ mod tests {
             "over=",
             "over=ext5",
             "over=ext4@ram",
-            r#"over="ext4,data=jornal""#,
         ] {
             assert!(named(option).is_err(), "{option}");
         }

@@ -9,11 +9,19 @@ use std::time::Duration;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{poll_until, process, program};
 use rustix::process::{Pid, Signal, kill_process};
-
-use crate::testbed::ServerUse;
+use serde::{Deserialize, Serialize};
 
 /// The limit for mounting, and for writing everything and ending.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The use of the processes of a FUSE server since they started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerUse {
+    /// CPU seconds, in user mode and in the kernel.
+    pub cpu_seconds: f64,
+    /// Bytes of memory that they occupy now.
+    pub memory_bytes: u64,
+}
 
 /// A server that lives as long as its mount.
 #[derive(Debug)]

@@ -14,11 +14,11 @@ use fsb_sys::{Roots, mount as kernel};
 use rustix::fs::{Mode, OFlags};
 
 use super::file_system::{
-    DeviceSize, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted, Sealing,
-    Tools, Tune,
+    Beneath, DeviceSize, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted,
+    Sealing, Tools, Tune,
 };
 use super::kernel_compatibility::Version;
-use super::over::{self, Beneath, OVER};
+use super::over::{self, OVER};
 use crate::declared::{DeclaredOption, key};
 
 /// The time limit for an unmount while processes on it still end.

@@ -27,9 +27,7 @@ use crate::fs::{
 use crate::ledger::{EntryHandle, Ledger};
 use crate::medium::{OpenMedium, probe};
 use crate::storage::{self, Storage, is_memory_medium};
-use crate::testbed::{
-    Abilities, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance, ServerUse,
-};
+use crate::testbed::{Abilities, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance};
 
 /// The time limit for an unmount while processes on it still end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -290,7 +288,7 @@ impl ReadyFileSystem {
     }
 
     /// Returns the use of its FUSE server.
-    pub fn server_use(&self) -> Option<ServerUse> {
+    pub fn server_use(&self) -> Option<fs::ServerUse> {
         let server = self.mounted.as_ref()?.server.as_ref()?;
         Some(server.usage())
     }

@@ -42,7 +42,7 @@ use crate::privilege::worker_identity;
 use crate::storage::Storage;
 use crate::testbed::{
     Abilities, Available, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice,
-    Provisioned, Quiet, RepeatableMaintenance, ServerUse, Setup, Slot, Testbed, available_targets,
+    Provisioned, Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
 };
 use crate::watch::{self, DeviceTimeline, Watch};
 use crate::{Progress, host};
@@ -863,7 +863,7 @@ impl OccupiedSlot {
     }
 
     /// Returns the use of its FUSE server.
-    pub fn server_use(&self) -> Option<ServerUse> {
+    pub fn server_use(&self) -> Option<fs::ServerUse> {
         match &self.state {
             SlotState::FileSystem(ready) => ready.server_use(),
             SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
