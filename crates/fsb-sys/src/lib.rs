@@ -88,6 +88,13 @@ impl Roots {
     }
 }
 
+/// Returns the kernel's boot id, or `unknown` if it has none.
+pub fn boot_id() -> String {
+    Roots::default()
+        .proc_text("sys/kernel/random/boot_id")
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
 /// Reads a file of /proc or /sys. Names of processes may hold any bytes, so invalid UTF-8 is
 /// replaced.
 pub fn read_text(path: impl AsRef<Path>) -> std::io::Result<String> {

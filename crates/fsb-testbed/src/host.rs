@@ -6,6 +6,7 @@ use std::path::Path;
 use fsb_model::host::{DeviceId, DeviceManifest, HostManifest, ProcessorCache};
 use fsb_model::units::{Bytes, show_bytes};
 use fsb_sys::block::{self, DeviceNumber};
+pub use fsb_sys::boot_id;
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, memory, read_trimmed};
@@ -59,13 +60,6 @@ pub fn device(id: DeviceId) -> DeviceManifest {
 /// Returns the current state of the machine.
 pub fn manifest() -> HostManifest {
     manifest_at(&Roots::default())
-}
-
-/// Returns the kernel's boot id, or `unknown` if it has none.
-pub fn boot_id() -> String {
-    Roots::default()
-        .proc_text("sys/kernel/random/boot_id")
-        .unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Returns whether the machine runs under a hypervisor, which may not back all memory.

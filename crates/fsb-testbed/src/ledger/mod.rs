@@ -140,7 +140,7 @@ impl Ledger {
                 .tried(attempt("open", directory, &error))
                 .advice(advice_on_writing(&error))
         })?;
-        let boot_id = crate::host::boot_id();
+        let boot_id = fsb_sys::boot_id();
         Ok(Ledger {
             store,
             boot_id,
