@@ -1,4 +1,4 @@
-//! What the page cache keeps of a file, and what empties it.
+//! The page cache: whether it keeps a file that is opened again, and the call that empties it.
 
 use fsb_model::storage::StorageFlaw;
 use fsb_sys::Roots;

@@ -1,5 +1,5 @@
-//! What the file system of a directory really does: calls on a few small files, each of which
-//! answers one question that matters for measuring.
+//! The properties of a directory's file system: calls on a few small files, each of which answers
+//! one question that matters for measuring.
 //!
 //! A file system may refuse a call, accept it and do something else, kill the caller (SIGBUS) or
 //! never return. So a process of its own makes the calls, and the parent waits for each answer with

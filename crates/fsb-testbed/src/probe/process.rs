@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, fchdir, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::property::{Answer, Property};
+use super::property::{Answer, Cell, Property};
 use super::surroundings::Surroundings;
 use super::table::CELLS;
 use super::trial_file;
@@ -34,10 +34,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// keep them under another name until then.
 const REMOVAL: Duration = Duration::from_secs(3);
 
-/// The advice for a file system that does not answer.
-const HANGS: &str = "the file system hangs: end its server, or unmount it (umount --lazy)";
-
-/// What a probe found out about a directory.
+/// The properties of a directory's file system, as a probe found them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct DirectoryProbe {
     /// The directory, with links resolved if that was possible.
@@ -48,7 +45,7 @@ pub struct DirectoryProbe {
     pub source: Option<PathBuf>,
     /// The properties, in the order of the table.
     pub properties: Vec<Property>,
-    /// Why no or not all properties could be probed.
+    /// The reason why properties are missing. `None` if the probe found all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<ProbeFailure>,
 }
@@ -69,6 +66,16 @@ pub struct ProbeFailure {
     pub advice: String,
     /// Whether a call did not return, so that other calls in the directory would wait, too.
     pub hangs: bool,
+}
+
+impl ProbeFailure {
+    fn new(text: String) -> ProbeFailure {
+        ProbeFailure {
+            text,
+            advice: String::new(),
+            hangs: false,
+        }
+    }
 }
 
 /// A line that the process writes.
@@ -102,53 +109,44 @@ pub fn probe_directory(directory: &Path) -> DirectoryProbe {
     let mut is_ready = false;
     // One process more than questions: the last one may only have to remove the files.
     for _ in 0..=CELLS.len() {
-        match ask(&absolute, &name, &mut found, &mut is_ready) {
-            Ok(Ended::Done) => return found,
-            Ok(Ended::Died(status)) if is_ready => {
-                let Some(cell) = CELLS.get(found.properties.len()) else {
-                    break;
-                };
+        let ended = ask(&absolute, &name, &mut found, &mut is_ready);
+        let next = CELLS.get(found.properties.len());
+        found.failure = match (ended, next) {
+            (Ok(Ended::Done), _) => return found,
+            (Ok(Ended::Died(status)), Some(cell)) if is_ready => {
                 let killed = Answer::no(format!("kills the program ({})", name_of(status)));
                 found.properties.push(cell.property(killed));
+                continue;
             }
-            Ok(Ended::Died(status)) => {
-                found.failure = Some(ProbeFailure {
-                    text: format!("the process of the probe ended early: {status}"),
-                    advice: String::new(),
-                    hangs: false,
-                });
-                return found;
-            }
-            Ok(Ended::Hangs) => {
-                let call = match CELLS.get(found.properties.len()) {
-                    _ if !is_ready => "entering the directory",
-                    Some(cell) => cell.label,
-                    None => "removing the files",
-                };
-                found.failure = Some(ProbeFailure {
-                    text: format!("no answer within {} s: {call}", LIMIT.as_secs()),
-                    advice: match is_ready {
-                        true => format!("{HANGS}, and remove {name} from the directory"),
-                        false => HANGS.to_owned(),
-                    },
-                    hangs: true,
-                });
-                return found;
-            }
-            Err(error) => {
-                found.failure = Some(ProbeFailure {
-                    text: format!(
-                        "start the process of the probe: {}",
-                        errno::describe_io(&error)
-                    ),
-                    advice: String::new(),
-                    hangs: false,
-                });
-                return found;
-            }
-        }
+            (Ok(Ended::Died(status)), _) => Some(ProbeFailure::new(format!(
+                "the process of the probe ended early: {status}"
+            ))),
+            (Ok(Ended::Hangs), next) => Some(hangs(next.filter(|_| is_ready), is_ready, &name)),
+            (Err(error), _) => Some(ProbeFailure::new(format!(
+                "start the process of the probe: {}",
+                errno::describe_io(&error)
+            ))),
+        };
+        break;
     }
     found
+}
+
+/// Returns the failure of a call that does not return. `name` is the directory of the probe, which
+/// is there if the process `is_ready`.
+fn hangs(cell: Option<&Cell>, is_ready: bool, name: &str) -> ProbeFailure {
+    let call = match cell {
+        Some(cell) => cell.label,
+        None if is_ready => "removing the files",
+        None => "entering the directory",
+    };
+    let advice = "the file system hangs: end its server, or unmount it (umount --lazy)";
+    let left = format!(", and remove {name} from the directory");
+    ProbeFailure {
+        text: format!("no answer within {} s: {call}", LIMIT.as_secs()),
+        advice: format!("{advice}{}", if is_ready { &left } else { "" }),
+        hangs: true,
+    }
 }
 
 /// The end of a process of the probe.
@@ -177,7 +175,7 @@ fn ask(
         command.arg0(own);
     }
     command.stdin(Stdio::null()).stderr(Stdio::null());
-    // If this process is killed, the child notices that nobody reads, and removes its files.
+    // If this process is killed, the child cannot write its answers, and removes its files.
     process::detach(&mut command);
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let reports = reports(&mut child)?;

@@ -39,7 +39,7 @@ pub struct Property {
     pub number: Option<u64>,
     /// The answer in words.
     pub text: String,
-    /// What it means for a measurement in the directory. Empty if it means nothing.
+    /// The consequence for a measurement in the directory. Empty if there is none.
     pub consequence: String,
 }
 

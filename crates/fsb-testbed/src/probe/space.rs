@@ -1,4 +1,4 @@
-//! What statfs and stat report: room, numbers of files, sizes of blocks.
+//! The numbers of statfs and stat: bytes, files, sizes of blocks.
 
 use fsb_model::units::show_bytes;
 use rustix::fs::{StatFs, stat, statfs};
