@@ -1,4 +1,4 @@
-//! What the backends of a run need of this machine, checked before anything is changed.
+//! The demands of backends on this machine, checked before anything is changed.
 
 use std::path::Path;
 
