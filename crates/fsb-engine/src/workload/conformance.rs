@@ -781,7 +781,9 @@ fn work_that_only_reads_says_so_and_leaves_its_files_as_they_were() {
     ] {
         assert!(reads_only.contains(&name), "{name}: {reads_only:?}");
     }
-    for name in ["write", "create", "rename", "delete", "copy-up", "chmod", "setxattr", "append"] {
+    for name in [
+        "write", "create", "rename", "delete", "copy-up", "chmod", "setxattr", "append",
+    ] {
         assert!(!reads_only.contains(&name), "{name}: {reads_only:?}");
     }
 }
