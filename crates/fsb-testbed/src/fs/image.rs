@@ -9,12 +9,12 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use fsb_model::Bytes;
-use fsb_model::target::last_value;
+use fsb_model::target::{DIRECTORY, MOUNT_POINT, last_value};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::loopdev::{self, Mode, Window};
 use fsb_sys::{mount as kernel, program};
 
-use super::file_system::{MountRequest, Sealing};
+use super::file_system::{MountRequest, Sealing, with_options};
 use super::option_table::OptionTable;
 use super::stacked::{Stacked, Upper};
 use crate::declared::{DeclaredOption, key};
@@ -142,6 +142,27 @@ impl Upper for Image {
         Ok(())
     }
 
+    fn by_hand(&self, options: &[String]) -> Vec<Vec<String>> {
+        let [files, image] = [FILES, IMAGE].map(|name| Path::new(DIRECTORY).join(name));
+        let build = [self.program.0.to_owned()].into_iter();
+        let build = build.chain((self.arguments)(&files, &image, options));
+        let own = options
+            .iter()
+            .filter(|option| !OF_PROGRAM.contains(&key(option)));
+        let own: Vec<String> = ["loop", "ro"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(own.cloned())
+            .collect();
+        let mount = with_options(&["mount", "-t", self.name], &own);
+        let places = [image.display().to_string(), MOUNT_POINT.to_owned()];
+        vec![
+            vec!["mkdir".to_owned(), files.display().to_string()],
+            build.collect(),
+            mount.into_iter().chain(places).collect(),
+        ]
+    }
+
     fn mount(&self, request: &MountRequest<'_>, directory: &Path) -> Result<(), TestbedError> {
         if !request.sealed {
             let files = directory.join(FILES);
@@ -202,4 +223,39 @@ impl Image {
 fn failed(image: &Image, verb: &str, path: &Path, error: &std::io::Error) -> TestbedError {
     TestbedError::trial(format!("the {} image could not be made", image.name))
         .tried(attempt(verb, path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_get_the_options_of_the_image() {
+        let words = |image: &Image, options: &[&str]| {
+            let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+            (image.arguments)(Path::new("/f"), Path::new("/i"), &options).join(" ")
+        };
+        assert_eq!(words(&EROFS_IMAGE, &[]), "--quiet /i /f");
+        assert_eq!(
+            words(&EROFS_IMAGE, &["pack=lz4hc"]),
+            "--quiet -zlz4hc /i /f"
+        );
+        assert_eq!(
+            words(
+                &SQUASHFS_IMAGE,
+                &["pack=zstd", "block=64K", "threads=multi"]
+            ),
+            "/f /i -noappend -no-progress -quiet -comp zstd -b 65536"
+        );
+        let by_hand: Vec<String> = SQUASHFS_IMAGE
+            .by_hand(&["threads=multi".to_owned()])
+            .iter()
+            .map(|words| words.join(" "))
+            .collect();
+        assert_eq!(by_hand[0], "mkdir {dir}/files");
+        assert_eq!(
+            by_hand[2],
+            "mount -t squashfs -o loop,ro,threads=multi {dir}/image {mnt}"
+        );
+    }
 }

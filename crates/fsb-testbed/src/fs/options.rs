@@ -179,14 +179,6 @@ pub fn recipe(
             "run it with fsb run; fsb report --commands then prints the commands that mount it by hand",
         ));
     }
-    if let Some(beneath) = member.beneath() {
-        let what = format!(
-            "{} is mounted over a directory of {}",
-            spec.fs,
-            beneath.member.name()
-        );
-        return Err(TestbedError::request(what).advice("name a file system on a device"));
-    }
     if member.pooled().is_some() {
         let what = format!("{}: a script of fsb makes no pools", spec.fs);
         return Err(TestbedError::request(what)
@@ -346,7 +338,7 @@ mod tests {
         for member in REGISTRY {
             let Ok(recipe) = recipe_of(member.example(), false) else {
                 let is_never_made = member.home() == Home::Nowhere || member.pooled().is_some();
-                let is_stacked = member.beneath().is_some() || !member.by_hand(&[]).is_empty();
+                let is_stacked = !member.by_hand(&[]).is_empty();
                 assert!(is_never_made || is_stacked, "{}", member.name());
                 continue;
             };

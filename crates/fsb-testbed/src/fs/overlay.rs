@@ -7,11 +7,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fsb_model::target::last_value;
+use fsb_model::target::{DIRECTORY, MOUNT_POINT, last_value};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::mount as kernel;
 
-use super::file_system::{Hazard, MountRequest, Sealing};
+use super::file_system::{Hazard, MountRequest, Sealing, with_options};
 use super::option_table::OptionTable;
 use super::stacked::{Stacked, Upper};
 use crate::declared::{DeclaredOption, key};
@@ -79,17 +79,22 @@ impl Upper for Overlay {
             .try_for_each(|directory| make(directory))
     }
 
+    fn by_hand(&self, options: &[String]) -> Vec<Vec<String>> {
+        let layers = Layers::new(options, Path::new(DIRECTORY));
+        let make = ["mkdir".to_owned()].into_iter();
+        let make = make.chain(layers.all().map(|path| path.display().to_string()));
+        let mount = with_options(&["mount", "-t", "overlay"], &layers.mount_options(options));
+        let places = ["overlay", MOUNT_POINT].map(str::to_owned);
+        vec![make.collect(), mount.into_iter().chain(places).collect()]
+    }
+
     fn mount(&self, request: &MountRequest<'_>, directory: &Path) -> Result<(), TestbedError> {
         let layers = Layers::new(request.options, directory);
         if !request.sealed {
             make(&layers.files)?;
             return kernel::bind(&layers.files, request.point);
         }
-        let own = request
-            .options
-            .iter()
-            .filter(|option| key(option) != "lower");
-        let options: Vec<String> = own.cloned().chain(layers.options()).collect();
+        let options = layers.mount_options(request.options);
         kernel::mount_at_once("overlay", Path::new("overlay"), request.point, &options)
     }
 }
@@ -115,19 +120,28 @@ impl Layers {
         }
     }
 
-    /// Returns the mount options that name them. The kernel takes the highest lower layer first.
-    fn options(&self) -> [String; 3] {
+    /// Returns all directories.
+    fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        let others = self.others.iter();
+        others.chain([&self.files, &self.upper, &self.work])
+    }
+
+    /// Returns the options of a mount of them, among those of the target. The kernel takes the
+    /// highest lower layer first.
+    fn mount_options(&self, options: &[String]) -> Vec<String> {
+        let own = options.iter().filter(|option| key(option) != "lower");
         let lower: Vec<_> = self
             .others
             .iter()
             .chain([&self.files])
             .map(|layer| layer.to_string_lossy())
             .collect();
-        [
+        let directories = [
             format!("lowerdir={}", lower.join(":")),
             format!("upperdir={}", self.upper.display()),
             format!("workdir={}", self.work.display()),
-        ]
+        ];
+        own.cloned().chain(directories).collect()
     }
 }
 
@@ -177,4 +191,46 @@ fn copy_directories(from: &Path, to: &Path) -> Result<(), TestbedError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_looked_up_in_all_layers_and_files_are_in_the_lowest() {
+        let options = ["lower=3", "metacopy=on"].map(str::to_owned);
+        let layers = Layers::new(&options, Path::new("/b"));
+        assert_eq!(
+            layers.mount_options(&options),
+            [
+                "metacopy=on",
+                "lowerdir=/b/1:/b/2:/b/files",
+                "upperdir=/b/upper",
+                "workdir=/b/work"
+            ]
+        );
+        let by_hand: Vec<String> = Overlay
+            .by_hand(&[])
+            .iter()
+            .map(|words| words.join(" "))
+            .collect();
+        assert_eq!(
+            by_hand,
+            [
+                "mkdir {dir}/files {dir}/upper {dir}/work",
+                "mount -t overlay -o lowerdir={dir}/files,upperdir={dir}/upper,workdir={dir}/work overlay {mnt}"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_layer_has_the_directories_and_no_files() {
+        let tree = tempfile::tempdir().unwrap();
+        let (from, to) = (tree.path().join("files"), tree.path().join("1"));
+        std::fs::create_dir_all(from.join("a/b")).unwrap();
+        std::fs::write(from.join("a/f"), "x").unwrap();
+        copy_directories(&from, &to).unwrap();
+        assert!(to.join("a/b").is_dir() && !to.join("a/f").exists());
+    }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use fsb_model::target::{DEVICE, DIRECTORY};
 use fsb_model::{FileSystemSpec, Geometry};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, mount as kernel};
@@ -55,6 +56,9 @@ pub(super) trait Upper: Sync {
     /// Makes the read-only layer of the prepared files in `directory`, or removes it with what was
     /// written since, as the request has it. Nothing is mounted over the directory.
     fn change(&self, request: &MountRequest<'_>, directory: &Path) -> Result<(), TestbedError>;
+    /// Returns the commands that make its layers in `{dir}` and mount it at `{mnt}` by
+    /// hand, with its options.
+    fn by_hand(&self, options: &[String]) -> Vec<Vec<String>>;
     /// Mounts it over `directory`. If the request is not sealed, the mount point shows the
     /// directory in which files are prepared.
     fn mount(&self, request: &MountRequest<'_>, directory: &Path) -> Result<(), TestbedError>;
@@ -75,6 +79,15 @@ impl Stacked {
         }
     }
 
+    /// Returns the options of the upper file system.
+    fn own_options(&self, options: &[String]) -> Vec<String> {
+        let discard_off = self.discard_off();
+        let own = options
+            .iter()
+            .filter(|option| key(option) != OVER && Some(option.as_str()) != discard_off);
+        own.cloned().collect()
+    }
+
     /// Mounts the upper file system over the mounted one beneath, after its layers are changed if
     /// `changes`.
     fn mount_upper(
@@ -82,13 +95,7 @@ impl Stacked {
         request: &MountRequest<'_>,
         changes: bool,
     ) -> Result<Mounted, TestbedError> {
-        let discard_off = self.discard_off();
-        let own: Vec<String> = request
-            .options
-            .iter()
-            .filter(|option| key(option) != OVER && Some(option.as_str()) != discard_off)
-            .cloned()
-            .collect();
+        let own = self.own_options(request.options);
         let request = MountRequest {
             options: &own,
             ..*request
@@ -144,6 +151,13 @@ impl FileSystem for Stacked {
 
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
         self.upper.program()
+    }
+
+    fn by_hand(&self, options: &[String]) -> Vec<Vec<String>> {
+        let mut beneath = self.beneath.member.mount_command(self.beneath.options, 0);
+        beneath.extend([DEVICE, DIRECTORY].map(str::to_owned));
+        let upper = self.upper.by_hand(&self.own_options(options));
+        [beneath].into_iter().chain(upper).collect()
     }
 
     fn modules(&self) -> &'static [&'static str] {
