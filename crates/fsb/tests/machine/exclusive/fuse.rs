@@ -28,7 +28,7 @@ fn measured(scratch: &Path, directory: &Path, code: i32) -> Vec<Value> {
     let directory = directory.display();
     let output = fsb(
         scratch,
-        &format!(
+        format!(
             "run {directory} {} --force-root-user --blocks 1 --budget 120s --keep-affected --out run -q",
             workloads.join(" ")
         )
