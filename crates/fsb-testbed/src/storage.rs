@@ -28,7 +28,7 @@ const MEMORY_DEVICES: [&str; 3] = ["ram", "zram", "nullb"];
 /// Deeper stacks are a loop in the tree below /sys.
 const DEEPEST: u32 = 3 * block::MOST_LAYERS;
 
-/// Why the storage beneath a network file system is unknown.
+/// The reason why the storage beneath a network file system is unknown.
 const ELSEWHERE: &str = "another machine, or the host of this one, holds the data";
 
 /// The advice for a loop device without direct I/O.

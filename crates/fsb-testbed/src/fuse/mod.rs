@@ -14,5 +14,6 @@ use std::collections::BTreeMap;
 pub(crate) use probe::{Findings, Probed, Store, probe_mount};
 pub(crate) use server::{Place, Server, is_fuse};
 
-/// What the FUSE servers of targets do, by the name of the target. Each is probed once a run.
+/// The findings on the FUSE servers of targets, by the name of the target. Each is probed once a
+/// run.
 pub(crate) type Probes = BTreeMap<String, Findings>;

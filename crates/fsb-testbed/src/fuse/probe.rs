@@ -1,8 +1,8 @@
-//! What a FUSE server does with syncs, direct I/O and cached pages, found out on a few small files.
+//! The probe of a FUSE server: its syncs, direct I/O and cached pages, on a few small files.
 //!
-//! Nothing of this is visible through the mount itself. The evidence is on the other side: the dirty
-//! pages and the open flags of the files that the server keeps the data in, and the writes of the
-//! device beneath them.
+//! The mount itself shows nothing of this. The evidence is on the other side: the dirty pages and
+//! the open flags of the files that the server keeps the data in, and the writes of the device
+//! beneath them.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -28,7 +28,7 @@ const REPETITIONS: usize = 5;
 /// The number of syncs of a file, one of which must leave no dirty page.
 const SYNCS: usize = 3;
 
-/// What was found out about one property.
+/// The finding on one property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Probed {
     /// It holds.
@@ -39,7 +39,7 @@ pub(crate) enum Probed {
     Unknown(String),
 }
 
-/// What a server does.
+/// The findings on a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Findings {
     /// The sync of a file writes its data to the device.
@@ -90,7 +90,7 @@ pub(crate) struct Store<'a> {
     /// The directory below /sys of the device that holds the data. `None` if it is not known or if
     /// another machine may hold the data.
     pub device: Option<&'a Path>,
-    /// Why the storage is not known.
+    /// The reason why the storage is not known. `None` if it is.
     pub unknown: Option<&'a str>,
 }
 

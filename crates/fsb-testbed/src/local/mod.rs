@@ -66,7 +66,7 @@ pub struct LocalTestbed {
     limited: Option<(Slot, LimitedProcesses)>,
     /// Optional targets that this machine cannot make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
-    /// What the FUSE servers of targets do, by target.
+    /// The findings on the FUSE servers of targets.
     probed: Probes,
     /// The /proc and /sys outside this PID namespace, to observe other processes.
     outside: Roots,
