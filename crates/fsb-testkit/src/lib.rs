@@ -48,6 +48,21 @@ macro_rules! skip {
     }};
 }
 
+/// As [`needs!`], but leaves the test also in CI: for what neither a kernel of CI nor a package of the
+/// distribution's free part provides.
+#[macro_export]
+macro_rules! wants {
+    (program $($program:expr),+) => {
+        $crate::wants!($crate::programs(&[$($program),+]))
+    };
+    ($requirement:expr) => {
+        match $requirement {
+            Ok(value) => value,
+            Err(missing) => $crate::skip!(format!("needs {missing}")),
+        }
+    };
+}
+
 /// Returns whether CI runs the tests.
 pub fn in_ci() -> bool {
     std::env::var_os("CI").is_some()

@@ -122,7 +122,11 @@ macro_rules! servers {
         fn $test() {
             needs!(root);
             let server = fuse_server($server);
-            needs!(server.available());
+            if server.is_installed_for_tests() {
+                needs!(server.available());
+            } else {
+                wants!(server.available());
+            }
             let mount = server.mount();
             compare(server.name, &mount.point, server.installed_version());
         })*
@@ -149,7 +153,10 @@ servers! {
 fn every_server_is_mounted_and_leaves_nothing() {
     needs!(root);
     for server in &FUSE_SERVERS {
-        needs!(server.available());
+        if let Err(missing) = server.available() {
+            fsb_testkit::left_out(server.name, &missing);
+            continue;
+        }
         let before = (traces(), processes());
         let mount = server.mount();
         let (point, file) = (mount.point.clone(), mount.point.join("file"));

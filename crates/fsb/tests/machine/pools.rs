@@ -40,8 +40,8 @@ fn start(directory: &Path) -> Running {
 #[test]
 fn a_killed_run_leaves_no_pool_no_node_and_no_limit() {
     needs!(root);
-    needs!(loaded_module());
-    needs!(program "zpool", "zfs");
+    wants!(loaded_module());
+    wants!(program "zpool", "zfs");
     let (before, limit) = (traces(), arc_limit());
     let scratch = scratch();
     let run = start(scratch.path());

@@ -85,8 +85,8 @@ fn flushes(run: &Path) -> Vec<(String, u64)> {
 
 #[test]
 fn pools_of_zfs_are_cold_after_an_export_and_flush_unless_sync_is_disabled() {
-    let kernel = needs!(kernel_with("zfs"));
-    needs!(program "zpool", "zfs", "mkfs.ext4");
+    let kernel = wants!(kernel_with("zfs"));
+    wants!(program "zpool", "zfs", "mkfs.ext4");
     let scratch = scratch();
     let (small, unsafe_one) = ("zfs,recordsize=16k,compression=off", "zfs,sync=disabled");
     let run = measure(
@@ -117,8 +117,8 @@ fn pools_of_zfs_are_cold_after_an_export_and_flush_unless_sync_is_disabled() {
 
 #[test]
 fn bcachefs_is_measured_by_kernels_that_have_it() {
-    let kernel = needs!(kernel_with("bcachefs"));
-    needs!(program "bcachefs", "mkfs.ext4");
+    let kernel = wants!(kernel_with("bcachefs"));
+    wants!(program "bcachefs", "mkfs.ext4");
     let scratch = scratch();
     let lazy = "bcachefs,journal_flush_disabled";
     // `bcachefs format` of version 1.13 crashes now and then where it has several processors.
@@ -137,7 +137,7 @@ fn bcachefs_is_measured_by_kernels_that_have_it() {
 #[test]
 fn a_kernel_without_the_module_of_zfs_is_refused_with_its_package() {
     let kernel = needs!(kernel());
-    needs!(program "zpool", "zfs");
+    wants!(program "zpool", "zfs");
     let scratch = scratch();
     let refused = run(
         scratch.path(),
