@@ -1003,7 +1003,7 @@ impl<'v> Anonymiser<'v> {
         self.arguments(arguments);
     }
 
-    /// Keeps the placeholders and the flags of the command of a server, and the name of its program.
+    /// Keeps placeholders, flags and the name of the program in the command of a server.
     fn server_command(&mut self, words: &mut [String]) {
         const PLACEHOLDERS: [&str; 5] = [
             target::DIRECTORY,

@@ -285,8 +285,8 @@ pub fn make_names_unique(targets: &mut [Target]) {
 }
 
 // The text form of a target is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or
-// `.`. FS may be `fuse:COMMAND`. The command is in double quotes, or it ends at the first `,` or `@`
-// after its `{mnt}`. `init="…"` holds the command that prepares its directory or device.
+// `.`. FS may be `fuse:COMMAND`. The command is in double quotes, or it ends at the first `,` or
+// `@` after its `{mnt}`. `init="…"` holds the command that prepares its directory or device.
 // Options are those of `mount -o`. `mkfs="…"` holds arguments for the mkfs program, split as a
 // shell would, and its quotes protect commas and `@`. Each `tune="…"` holds the arguments of one
 // run of tune2fs in the same way. `journal=loop`, `journal=ram` and `journal="/dev/NAME"` name the

@@ -216,8 +216,8 @@ pub(crate) struct Recipe {
     make: Option<String>,
     /// The commands that change its features afterwards.
     tune: Vec<String>,
-    /// Mounts the file system on a server and exports it, or mounts the one beneath a FUSE server and
-    /// prepares it; empty for what is mounted where it is used.
+    /// Mounts the file system on a server and exports it, or mounts the one beneath a FUSE server
+    /// and prepares it; empty for what is mounted where it is used.
     serve: Vec<String>,
     mount: String,
     /// The line of /etc/fstab; absent if no line mounts it.

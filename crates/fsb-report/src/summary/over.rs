@@ -40,17 +40,11 @@ fn line(summary: &Numbers, above: usize, beneath: usize) -> Option<String> {
     let (sure, open): (Vec<_>, Vec<_>) = judged
         .iter()
         .partition(|(_, comparison)| comparison.verdict.differs());
-    let changes: Vec<String> = sure
-        .iter()
-        .map(|(case, comparison)| {
-            format!(
-                "{}{} {}",
-                case.workload,
-                unit(case),
-                Change::from_comparison(comparison).text()
-            )
-        })
-        .collect();
+    let mut changes = Vec::new();
+    for (case, comparison) in sure {
+        let change = Change::from_comparison(comparison).text();
+        changes.push(format!("{}{} {change}", case.workload, unit(case)));
+    }
     let names = format!(
         "{} over {}",
         summary.targets[above].label(),

@@ -303,8 +303,8 @@ pub trait FileSystem: Sync {
         None
     }
     /// Returns the commands that mount it by hand with the options of a target, in order. They have
-    /// the placeholders `{dev}`, `{dir}` for the mount point of the file system beneath, and `{mnt}`.
-    /// Returns none if [`FileSystem::mount_command`] does.
+    /// the placeholders `{dev}`, `{dir}` for the mount point of the file system beneath, and
+    /// `{mnt}`. Returns none if [`FileSystem::mount_command`] does.
     fn by_hand(&self, options: &[String]) -> Vec<Vec<String>> {
         let _ = options;
         Vec::new()

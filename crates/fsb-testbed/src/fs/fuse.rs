@@ -317,6 +317,42 @@ impl Fuse {
             .coded(&fsb_model::error::UNKNOWN_OPTION)
     }
 
+    /// Refuses a command of the user whose placeholders or options cannot be served.
+    fn check_command(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+        let count = |words: &[String], placeholder: &str| {
+            words
+                .iter()
+                .filter(|word| word.contains(placeholder))
+                .count()
+        };
+        let has = |placeholder| count(&spec.server, placeholder) > 0;
+        if !has(MOUNT_POINT) || has(DIRECTORY) == has(DEVICE) {
+            return Err(self
+                .refused("its command needs {mnt}, and either {dir} or {dev}")
+                .tried(format!("the command is '{}'", spec.server.join(" ")))
+                .advice("write fuse:'./myfs {dir} {mnt}' for a server over a directory, fuse:'./myfs {dev} {mnt}' for one on a block device"));
+        }
+        if count(&spec.init, MOUNT_POINT) > 0 || count(&spec.init, DIRECTORY) > 0 && has(DEVICE) {
+            return Err(self
+                .refused("its init= runs before it is mounted")
+                .tried(format!("the command is '{}'", spec.init.join(" ")))
+                .advice("use only the placeholder {dir} or {dev} that the server has"));
+        }
+        if let Some(option) = spec.options.iter().find(|option| key(option) != OVER) {
+            return Err(self
+                .refused(&format!("'{option}' is no option of fsb"))
+                .field("option", option.as_str())
+                .advice("write options of the server into its command, in double quotes if they hold commas after {mnt}; those of the file system beneath into over=\"ext4,OPTION\""));
+        }
+        if self.beneath.is_none() && !spec.mkfs.is_empty() {
+            return Err(self
+                .refused("no mkfs program takes these arguments")
+                .coded(&fsb_model::error::NO_MKFS)
+                .advice("name the whole command as init=\"COMMAND {dev}\", or a file system as over=ext4"));
+        }
+        Ok(())
+    }
+
     /// Returns the version that a known server prints. Programs that the user named are not asked.
     fn version(&self) -> Option<String> {
         let name = self
@@ -567,38 +603,7 @@ impl FileSystem for Fuse {
             }
             return Ok(());
         }
-        let count = |words: &[String], placeholder: &str| {
-            words
-                .iter()
-                .filter(|word| word.contains(placeholder))
-                .count()
-        };
-        let has = |placeholder| count(&spec.server, placeholder) > 0;
-        if !has(MOUNT_POINT) || has(DIRECTORY) == has(DEVICE) {
-            return Err(self
-                .refused("its command needs {mnt}, and either {dir} or {dev}")
-                .tried(format!("the command is '{}'", spec.server.join(" ")))
-                .advice("write fuse:'./myfs {dir} {mnt}' for a server over a directory, fuse:'./myfs {dev} {mnt}' for one on a block device"));
-        }
-        if count(&spec.init, MOUNT_POINT) > 0 || count(&spec.init, DIRECTORY) > 0 && has(DEVICE) {
-            return Err(self
-                .refused("its init= runs before it is mounted")
-                .tried(format!("the command is '{}'", spec.init.join(" ")))
-                .advice("use only the placeholder {dir} or {dev} that the server has"));
-        }
-        if let Some(option) = spec.options.iter().find(|option| key(option) != OVER) {
-            return Err(self
-                .refused(&format!("'{option}' is no option of fsb"))
-                .field("option", option.as_str())
-                .advice("write options of the server into its command, in double quotes if they hold commas after {mnt}; those of the file system beneath into over=\"ext4,OPTION\""));
-        }
-        if self.beneath.is_none() && !spec.mkfs.is_empty() {
-            return Err(self
-                .refused("no mkfs program takes these arguments")
-                .coded(&fsb_model::error::NO_MKFS)
-                .advice("name the whole command as init=\"COMMAND {dev}\", or a file system as over=ext4"));
-        }
-        Ok(())
+        self.check_command(spec)
     }
 
     fn discard_off(&self) -> Option<&'static str> {

@@ -3,8 +3,8 @@
 //! The default is a few cases. `FSB_KILLS=1000` runs that many; `FSB_KILLS_SEED=N` begins with case
 //! N, so that a failed case can be repeated: `FSB_KILLS=1 FSB_KILLS_SEED=N`. `FSB_KILLS_VM=1`
 //! includes guests, which take minutes each if they are emulated. `FSB_KILLS_ONLY=ntfs-3g` runs
-//! only cases in which that role is killed, or with that target; `FSB_KILLS_ONLY=fuse` only those with a
-//! FUSE server.
+//! only cases in which that role is killed, or with that target; `FSB_KILLS_ONLY=fuse` only those
+//! with a FUSE server.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
