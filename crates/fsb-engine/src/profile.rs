@@ -115,9 +115,8 @@ impl Profile {
             (Promise::SyncedNames, is_durable && self.changes_names()),
             (Promise::Direct, self.is_direct()),
         ];
-        all.into_iter()
-            .filter_map(|(promise, made)| made.then_some(promise))
-            .collect()
+        let made = all.into_iter().filter(|(_, made)| *made);
+        made.map(|(promise, _)| promise).collect()
     }
 
     /// Returns the profile of one indivisible operation that leaves its files behind, moves no data

@@ -471,8 +471,8 @@ pub struct TargetRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tune_commands: Vec<Vec<String>>,
     /// The commands that mount a target with a FUSE server by hand, in order. `{dev}` is the device
-    /// in them, `{dir}` the mount point of the file system beneath, `{mnt}` that of the target. Empty
-    /// for other targets, which mount(8) mounts.
+    /// in them, `{dir}` the mount point of the file system beneath, `{mnt}` that of the target.
+    /// Empty for other targets, which mount(8) mounts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mount_commands: Vec<Vec<String>>,
     /// Features, as the file system's own tool names them.

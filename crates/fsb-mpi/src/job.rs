@@ -310,11 +310,11 @@ impl<'j> Coordinator<'j> {
     fn keep(&mut self, mut trial: Trial) {
         if fsb_store::journal::is_durable(&trial.params) {
             let target = self.record.targets.get(&trial.target);
-            let unproven = target.into_iter().flat_map(|found| &found.unproven);
-            let promises = unproven.map(|unproven| unproven.promise);
-            trial.observed.unproven = promises
-                .filter(|promise| *promise != Promise::Direct)
-                .collect();
+            for unproven in target.map_or(&[][..], |found| &found.unproven) {
+                if unproven.promise != Promise::Direct {
+                    trial.observed.unproven.push(unproven.promise);
+                }
+            }
         }
         if let Err(why) = self.journal.trial(&trial) {
             self.failure.get_or_insert(why);

@@ -1,5 +1,5 @@
-//! Devices of the kernel's device mapper: encrypted devices, logical volumes, and disks that fail in
-//! fsb's own tests.
+//! Devices of the kernel's device mapper: encrypted devices, logical volumes, and disks that fail
+//! in fsb's own tests.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -51,8 +51,8 @@ const MESSAGE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>
 /// Lists the targets that the kernel knows.
 const VERSIONS: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 13);
 
-/// Maximum length of a target's parameters in bytes. The longest ones of fsb are a cipher with a key
-/// of 128 digits.
+/// Maximum length of a target's parameters in bytes. The longest ones of fsb are a cipher with a
+/// key of 128 digits.
 const PARAMETERS: usize = 256;
 
 /// One line of a table: sectors, the target that serves them, and its parameters.

@@ -93,8 +93,8 @@ impl Storage {
             })
     }
 
-    /// Returns why nothing on this machine shows what becomes of syncs and of direct I/O, if a layer
-    /// is a network file system.
+    /// Returns why nothing on this machine shows what becomes of syncs and of direct I/O, if a
+    /// layer is a network file system.
     pub fn elsewhere(&self) -> Option<&str> {
         self.unknown().filter(|reason| *reason == ELSEWHERE)
     }

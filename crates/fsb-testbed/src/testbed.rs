@@ -170,7 +170,8 @@ pub struct Abilities {
     /// Whether only the kernel caches its data, so that its caches can be emptied while it is
     /// mounted. False if a FUSE server has a cache of its own.
     pub kernel_caches_only: bool,
-    /// Whether a cache of its own holds its data, so that the page cache shows nothing: that of ZFS.
+    /// Whether a cache of its own holds its data, so that the page cache shows nothing: that of
+    /// ZFS.
     #[serde(default)]
     pub own_cache: bool,
     /// Whether data can be made durable at all.
@@ -330,8 +331,8 @@ pub trait Testbed {
     fn rpcs(&self, _slot: Slot) -> Option<Rpcs> {
         None
     }
-    /// Returns how the target's FUSE server failed: its end and its last messages. Returns `None` if
-    /// it runs, and for a target without one.
+    /// Returns how the target's FUSE server failed: its end and its last messages. Returns `None`
+    /// if it runs, and for a target without one.
     fn server_failure(&mut self, _slot: Slot) -> Option<String> {
         None
     }

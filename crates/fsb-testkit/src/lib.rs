@@ -48,8 +48,8 @@ macro_rules! skip {
     }};
 }
 
-/// As [`needs!`], but leaves the test also in CI: for what neither a kernel of CI nor a package of the
-/// distribution's free part provides.
+/// As [`needs!`], but leaves the test also in CI: for what neither a kernel of CI nor a package of
+/// the distribution's free part provides.
 #[macro_export]
 macro_rules! wants {
     (program $($program:expr),+) => {

@@ -930,7 +930,8 @@ fn the_only_safe_target_is_named_as_such() {
     assert_eq!(summary.cases[0].cells[1].mark, "a");
 }
 
-/// Returns a run in which the server of xfs is not known to sync names, at the cases that make some.
+/// Returns a run in which the server of xfs is not known to sync names, at the cases that make
+/// some.
 fn with_unproven() -> (RunRecord, Vec<Trial>) {
     let (mut record, mut trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
     record.targets.get_mut("xfs").unwrap().unproven = vec![Unproven {

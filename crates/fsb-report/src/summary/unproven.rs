@@ -16,11 +16,10 @@ const NAMED: usize = 3;
 
 /// Returns the promises that the trials of a cell were not shown to keep.
 pub(super) fn of_trials(trials: &[&CompactTrial]) -> Vec<Promise> {
-    let mut found: Vec<Promise> = trials
-        .iter()
-        .flat_map(|trial| &trial.extras().unproven)
-        .copied()
-        .collect();
+    let mut found: Vec<Promise> = Vec::new();
+    for trial in trials {
+        found.extend(&trial.extras().unproven);
+    }
     found.sort();
     found.dedup();
     found
@@ -28,11 +27,7 @@ pub(super) fn of_trials(trials: &[&CompactTrial]) -> Vec<Promise> {
 
 /// Returns the places of the targets whose values at a case are not known to be what its name says.
 pub(super) fn places(cells: &[MeasuredCell]) -> impl Iterator<Item = usize> {
-    cells
-        .iter()
-        .enumerate()
-        .filter(|(_, cell)| !cell.unproven.is_empty())
-        .map(|(place, _)| place)
+    (0..cells.len()).filter(|place| !cells[*place].unproven.is_empty())
 }
 
 /// Returns whether the values of two targets at a case are known to be of the same work, or not
@@ -61,11 +56,12 @@ pub(super) fn statements(record: &RunRecord, summary: &Numbers) -> Vec<String> {
             if promises.is_empty() {
                 continue;
             }
-            let mut reasons: Vec<&str> = known
-                .iter()
-                .filter(|unproven| promises.contains(&unproven.promise))
-                .map(|unproven| unproven.reason.as_str())
-                .collect();
+            let mut reasons: Vec<&str> = Vec::new();
+            for unproven in known {
+                if promises.contains(&unproven.promise) {
+                    reasons.push(&unproven.reason);
+                }
+            }
             reasons.dedup();
             let statement = format!("{}: {}", text(promises), listed(&reasons));
             cases

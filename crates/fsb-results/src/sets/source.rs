@@ -92,13 +92,11 @@ pub(super) fn own_sets(
             let (risks, may_win) = run.risks(&target.name);
             set.has_risks |= !risks.is_empty();
             set.barred |= !may_win;
-            let unproven = target
-                .blocks
-                .values()
-                .flatten()
-                .filter(|trial| !trial.extras().unproven.is_empty());
-            set.unproven
-                .extend(unproven.map(|trial| trial.what.workload.clone()));
+            for trial in target.blocks.values().flatten() {
+                if !trial.extras().unproven.is_empty() {
+                    set.unproven.insert(trial.what.workload.clone());
+                }
+            }
             for (block, trials) in target.blocks {
                 // One at a time: the names of thousands of blocks would fill the memory.
                 let block = first_block.saturating_add(block);

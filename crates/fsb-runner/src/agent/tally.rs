@@ -456,77 +456,72 @@ fn packed(profile: &Profile, target: &Provisioned) -> Profile {
 /// Refuses a cell that the target cannot do, before it is measured: docs/methods/method.md, "Not
 /// applicable".
 pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), Failure> {
-    let abilities = &target.abilities;
-    if let Some(why) = profile
-        .maintenance
-        .and_then(|operation| abilities.no_maintenance.get(&operation))
-    {
-        return Err(Failure::NotApplicable(why.clone().into()));
+    if let Some(why) = why_not(profile, &target.abilities) {
+        return Err(Failure::NotApplicable(why.into()));
     }
-    if profile.cache.begins_cold() {
-        match abilities.cold {
-            None => {
-                return Err(Failure::NotApplicable(
-                    abilities.why_not_cold.clone().into(),
-                ));
-            }
-            Some(ColdMethod::Evict) if profile.metadata_only => {
-                let why = "cold metadata needs drop_caches: run as root";
-                return Err(Failure::NotApplicable(why.into()));
-            }
-            Some(_) if profile.metadata_only && !abilities.counters && abilities.fake.is_none() => {
-                let why =
-                    "cold metadata cannot be verified: the device under the directory is not known";
-                return Err(Failure::NotApplicable(why.into()));
-            }
-            Some(_) => {}
-        }
-    }
-    if profile.is_direct() && !abilities.why_not_direct.is_empty() {
-        return Err(Failure::NotApplicable(
-            abilities.why_not_direct.clone().into(),
-        ));
-    }
-    let is_warm = profile.cache == CacheState::Warm && !profile.metadata_only;
-    if is_warm && !abilities.why_not_warm.is_empty() {
-        return Err(Failure::NotApplicable(
-            abilities.why_not_warm.clone().into(),
-        ));
-    }
-    if abilities.sealing.is_some_and(|sealing| sealing.read_only) && !profile.reads_only {
-        return Err(Failure::NotApplicable(
-            "the file system is read-only".into(),
-        ));
-    }
-    if profile.durability != Durability::None && !abilities.durable {
-        return Err(Failure::NotApplicable(
-            abilities.why_not_durable.clone().into(),
-        ));
-    }
-    let short = |what: &str, needed: String, free: String| {
-        let why =
-            format!("it needs {needed} {what}, but the target has {free}: --size changes both");
-        Err(Failure::Failed(Reason::new(&NO_SPACE, why)))
-    };
     if profile.space > target.free_bytes {
-        return short(
-            "free",
+        let why = format!(
+            "it needs {} free, but the target has {}: --size changes both",
             show_size(profile.space),
-            show_size(target.free_bytes),
+            show_size(target.free_bytes)
         );
+        return Err(Failure::Failed(Reason::new(&NO_SPACE, why)));
     }
     Ok(())
 }
 
+/// Returns why a target cannot do a workload, or `None` if it can.
+fn why_not(profile: &Profile, abilities: &Abilities) -> Option<String> {
+    if let Some(operation) = profile.maintenance
+        && let Some(why) = abilities.no_maintenance.get(&operation)
+    {
+        return Some(why.clone());
+    }
+    if profile.cache.begins_cold()
+        && let Some(why) = why_not_cold(profile, abilities)
+    {
+        return Some(why);
+    }
+    let is_warm = profile.cache == CacheState::Warm && !profile.metadata_only;
+    let is_read_only = abilities.sealing.is_some_and(|sealing| sealing.read_only);
+    if profile.is_direct() && !abilities.why_not_direct.is_empty() {
+        Some(abilities.why_not_direct.clone())
+    } else if is_warm && !abilities.why_not_warm.is_empty() {
+        Some(abilities.why_not_warm.clone())
+    } else if is_read_only && !profile.reads_only {
+        Some("the file system is read-only".to_owned())
+    } else if profile.durability != Durability::None && !abilities.durable {
+        Some(abilities.why_not_durable.clone())
+    } else {
+        None
+    }
+}
+
+fn why_not_cold(profile: &Profile, abilities: &Abilities) -> Option<String> {
+    match abilities.cold {
+        None => Some(abilities.why_not_cold.clone()),
+        Some(ColdMethod::Evict) if profile.metadata_only => {
+            Some("cold metadata needs drop_caches: run as root".to_owned())
+        }
+        Some(_) if profile.metadata_only && !abilities.counters && abilities.fake.is_none() => {
+            let why =
+                "cold metadata cannot be verified: the device under the directory is not known";
+            Some(why.to_owned())
+        }
+        Some(_) => None,
+    }
+}
+
 /// Returns the promises of the workload that the target has not been shown to keep.
 fn unproven(profile: &Profile, abilities: &Abilities) -> Vec<Promise> {
-    let is_unproven = |promise: &Promise| {
-        abilities
-            .unproven
-            .iter()
-            .any(|unproven| unproven.promise == *promise)
-    };
-    profile.promises().into_iter().filter(is_unproven).collect()
+    let made = profile.promises();
+    let mut found = Vec::new();
+    for unproven in &abilities.unproven {
+        if made.contains(&unproven.promise) {
+            found.push(unproven.promise);
+        }
+    }
+    found
 }
 
 pub(crate) fn refused(failure: Failure) -> TrialReply {

@@ -116,7 +116,8 @@ fn parse(text: &str) -> Inspection {
     }
 }
 
-/// Returns the word in brackets of `none [crc32c] crc64`. A value without brackets is returned whole.
+/// Returns the word in brackets of `none [crc32c] crc64`. A value without brackets is returned
+/// whole.
 fn chosen(value: &str) -> &str {
     let bracketed = value
         .split_once('[')

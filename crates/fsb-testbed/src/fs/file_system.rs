@@ -331,8 +331,8 @@ pub trait FileSystem: Sync {
         let _ = (large, bytes, user);
         Vec::new()
     }
-    /// Returns how it is made, if it stays open in the kernel after its last unmount. Returns `None`
-    /// if its mkfs program makes it and a mount is its only use.
+    /// Returns how it is made, if it stays open in the kernel after its last unmount. Returns
+    /// `None` if its mkfs program makes it and a mount is its only use.
     fn pooled(&self) -> Option<&'static dyn Pooled> {
         None
     }

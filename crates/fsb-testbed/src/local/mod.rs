@@ -352,19 +352,30 @@ impl LocalTestbed {
             self.media.insert(key, journal);
         }
         let (ready, mut provisioned) = begun?;
-        // What its server does is restricted as in a directory.
-        let mount = mountinfo::at(ready.point()).filter(fuse::is_fuse);
-        if let Some(mount) = mount {
+        self.restrict_server(name, &ready, &mut provisioned);
+        provisioned.record.over = over;
+        occupied.state = SlotState::FileSystem(Box::new(ready));
+        Ok(provisioned)
+    }
+
+    /// Takes from a target what its FUSE server does not do, as from a directory.
+    fn restrict_server(
+        &mut self,
+        name: &str,
+        ready: &ReadyFileSystem,
+        provisioned: &mut Provisioned,
+    ) {
+        let Some(mount) = mountinfo::at(ready.point()) else {
+            return;
+        };
+        if fuse::is_fuse(&mount) {
             let device = ready.device_directory();
             let storage = Storage::beneath_path(ready.point(), device, &self.outside);
             let findings = self.probed.entry(name.to_owned()).or_insert_with(|| {
                 fuse::probe_mount(ready.root(), &mount, storage.store(), &self.outside)
             });
-            storage.restrict_server(findings, &mut provisioned);
+            storage.restrict_server(findings, provisioned);
         }
-        provisioned.record.over = over;
-        occupied.state = SlotState::FileSystem(Box::new(ready));
-        Ok(provisioned)
     }
 
     /// Fails if another slot uses that slice of the medium.

@@ -119,7 +119,8 @@ fn parts(request: &MediumRequest<'_>) -> Result<(&'static FaultKind, Members), T
     ))
 }
 
-/// Like [`Composed::members`](super::kind::Composed::members), with the name of the kind before them.
+/// Like [`Composed::members`](super::kind::Composed::members), with the name of the kind before
+/// them.
 pub(crate) fn fault_members(
     request: &MediumRequest<'_>,
 ) -> Result<(&'static str, Members), TestbedError> {

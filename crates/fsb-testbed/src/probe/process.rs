@@ -229,8 +229,8 @@ fn name_of(status: ExitStatus) -> String {
     }
 }
 
-/// Runs the process of the probe: makes the calls and writes the answers to standard output. Returns
-/// its exit code.
+/// Runs the process of the probe: makes the calls and writes the answers to standard output.
+/// Returns its exit code.
 pub fn probe_main(arguments: &[OsString]) -> i32 {
     process::close_inherited();
     // The name that process listings show. It would be `exe` otherwise.

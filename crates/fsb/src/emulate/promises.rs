@@ -30,11 +30,8 @@ pub fn not_direct(option: &str, place: &TargetRecord, checked: Option<String>) -
 /// Warns that the syncs of a run in `directory` are not known to reach the device. `asked` are the
 /// promises that the run makes.
 pub fn warn_not_durable(directory: &Path, asked: &[Promise]) {
-    let asked: Vec<Promise> = asked
-        .iter()
-        .copied()
-        .filter(|promise| *promise != Promise::Direct)
-        .collect();
+    let mut asked = asked.to_vec();
+    asked.retain(|promise| *promise != Promise::Direct);
     if asked.is_empty() {
         return;
     }

@@ -85,7 +85,8 @@ fn compare(file_system: &str, directory: &Path, installed: Option<String>) {
         .collect();
     let is_noise = |name: &str, answer: &str, found: &str| {
         match (name, answer, found) {
-            // Only the device shows whether names were written, and other processes write to it, too.
+            // Only the device shows whether names were written, and other processes write to it,
+            // too.
             ("fsync_directory", "no", "yes") => true,
             // cryfs has its files open for moments only.
             ("direct_bypasses", "no", "unknown") => true,
