@@ -119,12 +119,14 @@ fn a_dead_server_is_named() {
     assert!(stdout(&doctor).contains("has died"), "{}", stdout(&doctor));
     let fio = scratch.path().join("a.fio");
     fs::write(&fio, "[a]\nrw=write\nbs=4k\nsize=64k\n").unwrap();
-    let refused = fsb(scratch.path(), "fio --dir ./view a.fio");
-    assert!(
-        stderr(&refused).contains("has died"),
-        "{}",
-        stderr(&refused)
-    );
+    for emulation in [
+        "fio --dir ./view a.fio",
+        "iozone -s 64k -i 0 -f ./view/file",
+    ] {
+        let refused = fsb(scratch.path(), emulation);
+        let text = stderr(&refused);
+        assert!(text.contains("has died"), "{emulation}: {text}");
+    }
 }
 
 #[test]
