@@ -13,6 +13,7 @@ use fsb_engine::classic::{self, Existing};
 use fsb_model::storage::Promise;
 use fsb_model::{Bytes, code, errno, failure, notice};
 use fsb_store::owner::{self, Rights};
+use fsb_testbed::access::{self, Obstacle};
 use rustix::fs::Access;
 
 use super::remount;
@@ -46,7 +47,18 @@ fn check_with(options: &Options, rows: &[MatrixRow], rights: Rights) -> anyhow::
                 ("path", path.to_string_lossy().into()),
                 ("kind", kind.into()),
             ];
-            failure::about(&code::INVALID_IOZONE, fields, error.message)
+            let place = directory(&path);
+            let unreachable = std::fs::metadata(place)
+                .err()
+                .and_then(|error| access::obstacle(place, &error));
+            let message = match unreachable {
+                Some(Obstacle { why, advice }) => {
+                    let shown = place.display();
+                    format!("the directory {shown} cannot be used: {why}: {advice}")
+                }
+                None => error.message,
+            };
+            failure::about(&code::INVALID_IOZONE, fields, message)
         })?;
         existing.insert(path, found);
     }
