@@ -11,6 +11,9 @@ use fsb_model::target::FUSE;
 use fsb_sys::Roots;
 use fsb_sys::mountinfo::Mount;
 
+/// The device through which a server gets its requests.
+const FUSE_DEVICE: &str = "/dev/fuse";
+
 /// Returns whether a mount is served by a FUSE server.
 pub(crate) fn is_fuse(mount: &Mount) -> bool {
     // A server may append a name of its own: `fuse.sshfs`.
@@ -74,40 +77,35 @@ impl Server {
         // The kernel's own encoding of a device number (MKDEV).
         let connection = u64::from(major) << 20 | u64::from(minor);
         let mut by_name = Vec::new();
-        for server in processes(roots)
-            .into_iter()
-            .filter_map(Server::holding_fuse)
-        {
-            match server.1 {
-                Some(found) if found == connection => return Some(server.0),
-                Some(_) => {}
-                None if server.0.names(&mount.point) => by_name.push(server.0),
-                None => {}
+        for process in processes(roots) {
+            match Server::holding_fuse(&roots.proc, process) {
+                Some((server, Some(found))) if found == connection => return Some(server),
+                Some((server, None)) if server.names(&mount.point) => by_name.push(server),
+                _ => {}
             }
         }
-        by_name.pop().filter(|_| by_name.is_empty())
+        match by_name.len() {
+            1 => by_name.pop(),
+            _ => None,
+        }
     }
 
     /// Returns the process of this directory below /proc if it has a descriptor of /dev/fuse, with
     /// the number of its connection if the kernel shows it.
-    fn holding_fuse((proc, directory): (PathBuf, PathBuf)) -> Option<(Server, Option<u64>)> {
-        let descriptor = fs::read_dir(directory.join("fd"))
-            .ok()?
-            .flatten()
-            .find(|entry| {
-                fs::read_link(entry.path()).is_ok_and(|to| to == Path::new("/dev/fuse"))
-            })?;
-        let connection = info(&directory, &descriptor.file_name(), "fuse_connection:")
-            .and_then(|text| text.parse().ok());
-        let arguments = fs::read(directory.join("cmdline")).unwrap_or_default();
-        let arguments = arguments
-            .split(|byte| *byte == 0)
-            .map(|word| OsString::from_vec(word.to_vec()))
-            .filter(|word| !word.is_empty())
-            .collect();
+    fn holding_fuse(proc: &Path, directory: PathBuf) -> Option<(Server, Option<u64>)> {
+        let descriptor = descriptors(&directory).find(|entry| {
+            fs::read_link(entry.path()).is_ok_and(|to| to == Path::new(FUSE_DEVICE))
+        })?;
+        let connection = info(&directory, &descriptor.file_name(), "fuse_connection:");
+        let connection = connection.and_then(|text| text.parse().ok());
+        let command = fs::read(directory.join("cmdline")).unwrap_or_default();
+        let mut arguments = Vec::new();
+        for word in command.split(|byte| *byte == 0) {
+            arguments.push(OsString::from_vec(word.to_vec()));
+        }
         let server = Server {
             directory,
-            proc,
+            proc: proc.to_owned(),
             arguments,
         };
         Some((server, connection))
@@ -119,32 +117,38 @@ impl Server {
 
     /// Returns the regular files, directories and block devices that the server has open.
     pub fn open_files(&self) -> BTreeSet<OpenFile> {
-        let entries = fs::read_dir(self.directory.join("fd"));
-        let found = entries.into_iter().flatten().flatten().filter_map(|entry| {
-            let path = fs::read_link(entry.path()).ok()?;
-            let is_file = path.is_absolute() && !path.starts_with("/dev/fuse");
-            let flags = info(&self.directory, &entry.file_name(), "flags:")?;
-            is_file.then_some(OpenFile {
-                entry: entry.path(),
-                path,
-                flags: i32::from_str_radix(&flags, 8).ok()?,
-            })
-        });
-        found.collect()
+        let mut found = BTreeSet::new();
+        for entry in descriptors(&self.directory) {
+            let Ok(path) = fs::read_link(entry.path()) else {
+                continue;
+            };
+            let flags = info(&self.directory, &entry.file_name(), "flags:").unwrap_or_default();
+            let flags = i32::from_str_radix(&flags, 8);
+            if let (Ok(flags), true) = (flags, path.is_absolute() && path != Path::new(FUSE_DEVICE))
+            {
+                found.insert(OpenFile {
+                    entry: entry.path(),
+                    path,
+                    flags,
+                });
+            }
+        }
+        found
     }
 
     /// Returns the regular files and block devices that the server has open for reading and
     /// writing, and that have a name: the image of a file system, or its device. Standard streams,
     /// which may lead to a log, are not among them.
     pub fn images(&self) -> Vec<OpenFile> {
-        let is_image = |file: &OpenFile| {
+        let mut images = Vec::from_iter(self.open_files());
+        images.retain(|file| {
             !file.is_standard_stream()
                 && file.is_writable()
                 && !file.path.as_os_str().as_bytes().ends_with(b" (deleted)")
                 && fs::metadata(&file.entry)
                     .is_ok_and(|found| found.is_file() || found.file_type().is_block_device())
-        };
-        self.open_files().into_iter().filter(is_image).collect()
+        });
+        images
     }
 
     /// Returns where the server keeps the data of `mount`: in the place that the mount names, in
@@ -155,29 +159,31 @@ impl Server {
                 "its server has a network connection: another machine may hold the data",
             );
         }
-        let exists =
-            |path: &PathBuf| *path != mount.point && fs::symlink_metadata(self.own(path)).is_ok();
-        let upper = self.arguments.iter().flat_map(|word| upper_directory(word));
-        let images = self.images().into_iter().map(|image| image.path);
-        let named = self
-            .arguments
-            .iter()
-            .skip(1)
-            .flat_map(|word| paths(word.as_bytes()));
-        let named = named.filter(|path| self.own(path).is_dir());
-        let groups: [Vec<PathBuf>; 4] = [
-            paths(mount.source.as_os_str().as_bytes())
-                .into_iter()
-                .filter(exists)
-                .collect(),
-            upper.filter(exists).collect(),
-            images.collect(),
-            named.filter(exists).collect(),
+        let mut groups = [
+            paths(mount.source.as_os_str().as_bytes()),
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
         ];
-        match groups.into_iter().find(|group| !group.is_empty()) {
-            Some(paths) => Place::Paths(paths),
-            None => Place::Unknown("its server names no place of this machine"),
+        let [_, upper, images, named] = &mut groups;
+        for word in &self.arguments {
+            upper.extend(upper_directory(word));
+            named.extend(paths(word.as_bytes()));
         }
+        for image in self.images() {
+            images.push(image.path);
+        }
+        // The first word is the program.
+        named.retain(|path| self.own(path).is_dir());
+        for mut group in groups {
+            group.retain(|path| {
+                *path != mount.point && fs::symlink_metadata(self.own(path)).is_ok()
+            });
+            if !group.is_empty() {
+                return Place::Paths(group);
+            }
+        }
+        Place::Unknown("its server names no place of this machine")
     }
 
     /// Returns a path of the server as this process can open it, whatever its mount namespace.
@@ -189,19 +195,21 @@ impl Server {
     /// Returns whether the server or a process that it started has a TCP connection.
     fn has_network(&self) -> bool {
         let sockets = connections(&self.directory.join("net"));
-        !sockets.is_empty()
-            && self.with_children().iter().any(|process| {
-                let entries = fs::read_dir(process.join("fd"));
-                entries.into_iter().flatten().flatten().any(|entry| {
-                    fs::read_link(entry.path()).is_ok_and(|to| {
-                        let to = to.to_string_lossy();
-                        let inode = to
-                            .strip_prefix("socket:[")
-                            .and_then(|rest| rest.strip_suffix(']'));
-                        inode.is_some_and(|inode| sockets.contains(inode))
-                    })
-                })
-            })
+        if sockets.is_empty() {
+            return false;
+        }
+        for process in self.with_children() {
+            for entry in descriptors(&process) {
+                let to = fs::read_link(entry.path()).unwrap_or_default();
+                let to = to.to_string_lossy();
+                if let Some(rest) = to.strip_prefix("socket:[")
+                    && sockets.contains(rest.trim_end_matches(']'))
+                {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     fn with_children(&self) -> Vec<PathBuf> {
@@ -209,24 +217,31 @@ impl Server {
         let tasks = fs::read_dir(self.directory.join("task"));
         for task in tasks.into_iter().flatten().flatten() {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            found.extend(
-                children
-                    .split_whitespace()
-                    .map(|child| self.proc.join(child)),
-            );
+            for child in children.split_whitespace() {
+                found.push(self.proc.join(child));
+            }
         }
         found
     }
 }
 
-/// Returns /proc and the directory below it of each process.
-fn processes(roots: &Roots) -> Vec<(PathBuf, PathBuf)> {
-    let entries = fs::read_dir(&roots.proc).into_iter().flatten().flatten();
-    let is_number = |name: &OsString| name.as_bytes().iter().all(u8::is_ascii_digit);
-    entries
-        .filter(|entry| is_number(&entry.file_name()))
-        .map(|entry| (roots.proc.clone(), entry.path()))
-        .collect()
+/// Returns the directory below /proc of each process.
+fn processes(roots: &Roots) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&roots.proc).into_iter().flatten().flatten() {
+        if entry.file_name().as_bytes().iter().all(u8::is_ascii_digit) {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+/// Returns the entries of the descriptors of a process that this one may inspect.
+fn descriptors(process: &Path) -> impl Iterator<Item = fs::DirEntry> {
+    fs::read_dir(process.join("fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
 }
 
 /// Returns a field of the fdinfo of a descriptor.
@@ -281,24 +296,25 @@ fn paths(word: &[u8]) -> Vec<PathBuf> {
     if before.starts_with(b"-") || before.contains(&b'=') || !is_named || is_remote(word) {
         return Vec::new();
     }
-    let parts = word[first..].split(|byte| *byte == b':');
-    let parts = parts.map(|part| {
+    let mut found = Vec::new();
+    for part in word[first..].split(|byte| *byte == b':') {
         let branch = part.iter().rposition(|byte| *byte == b'=');
-        branch.map_or(part, |end| &part[..end])
-    });
-    parts
-        .filter(|part| part.starts_with(b"/"))
-        .map(|part| PathBuf::from(OsString::from_vec(part.to_vec())))
-        .collect()
+        let path = branch.map_or(part, |end| &part[..end]);
+        if path.starts_with(b"/") {
+            found.push(PathBuf::from(OsString::from_vec(path.to_vec())));
+        }
+    }
+    found
 }
 
 /// Returns the upper directory among the options of an overlay.
 fn upper_directory(word: &std::ffi::OsStr) -> Option<PathBuf> {
-    let options = word.as_bytes().split(|byte| *byte == b',');
-    options
-        .filter_map(|option| option.strip_prefix(b"upperdir="))
-        .map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
-        .next()
+    for option in word.as_bytes().split(|byte| *byte == b',') {
+        if let Some(path) = option.strip_prefix(b"upperdir=") {
+            return Some(PathBuf::from(OsString::from_vec(path.to_vec())));
+        }
+    }
+    None
 }
 
 /// Opens the file behind a descriptor of a server.
