@@ -179,8 +179,13 @@ impl Medium {
 
     /// Returns the settings of a medium that is made of others, such as `chunk=512K`.
     pub fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
-        let settings = self.parts().filter(|part| is_setting(part));
-        settings.filter_map(|part| part.split_once('='))
+        self.parts().filter_map(|part| {
+            if is_setting(part) {
+                part.split_once('=')
+            } else {
+                None
+            }
+        })
     }
 
     fn parts(&self) -> impl Iterator<Item = &str> {
@@ -291,8 +296,9 @@ pub fn make_names_unique(targets: &mut [Target]) {
 // shell would, and its quotes protect commas and `@`. Each `tune="…"` holds the arguments of one
 // run of tune2fs in the same way. `journal=loop`, `journal=ram` and `journal="/dev/NAME"` name the
 // medium of an external journal. A name that contains `=`, `,`, `@`, `/` or `"` is written in
-// double quotes, and its own double quotes are doubled. The parser does not know which file systems
-// and media exist: the testbed's registries do.
+// double quotes, and its own double quotes are doubled.
+//
+// The parser does not know which file systems and media exist: the testbed's registries do.
 
 /// The error of a text that is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

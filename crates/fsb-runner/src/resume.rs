@@ -129,17 +129,20 @@ pub(crate) fn same_media(
 /// begun on.
 pub(crate) fn same_named(record: &RunRecord) -> Result<(), String> {
     for (medium, old) in &record.media {
-        let composed = medium
-            .split_once(':')
-            .filter(|(name, _)| COMPOSED.contains(name));
-        let members: Vec<(&str, &DeviceManifest)> = match composed {
-            Some((_, argument)) => argument
-                .split('+')
-                .filter(|part| !is_setting(part))
-                .zip(&old.device.beneath)
-                .collect(),
-            None => vec![(medium.as_str(), &old.device)],
-        };
+        let mut members: Vec<(&str, &DeviceManifest)> = Vec::new();
+        match medium.split_once(':') {
+            Some((name, argument)) if COMPOSED.contains(&name) => {
+                let mut beneath = old.device.beneath.iter();
+                for part in argument.split('+') {
+                    if !is_setting(part)
+                        && let Some(device) = beneath.next()
+                    {
+                        members.push((part, device));
+                    }
+                }
+            }
+            _ => members.push((medium.as_str(), &old.device)),
+        }
         for (path, old) in members {
             // In the record of a virtual machine, a device without a serial number has the guest's
             // name.

@@ -200,8 +200,8 @@ pub struct Abilities {
     /// The reason why no quota limits the space of a directory. Empty if one can.
     #[serde(default)]
     pub no_space_limit: String,
-    /// How it serves prepared files from a read-only layer. `None` if it serves them as any other
-    /// files.
+    /// The way in which it serves prepared files from a read-only layer. `None` if it serves them
+    /// as any other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealing: Option<Sealing>,
 }

@@ -164,11 +164,9 @@ impl Schedule<'_> {
             .decide();
         }
         self.note(&self.planned_cells(), &decided);
-        let hopeless: Vec<usize> = self
-            .held_cells()
-            .into_iter()
-            .filter(|cell| !self.planned_cells().contains(cell))
-            .collect();
+        let planned = self.planned_cells();
+        let mut hopeless = self.held_cells();
+        hopeless.retain(|cell| !planned.contains(cell));
         // They are measured once more, with an amount of their own.
         let cases = self.cases_of(&hopeless, LONG_COMMAND);
         let alone = self.basis(&cases, left).decide();
@@ -220,11 +218,8 @@ impl Schedule<'_> {
     /// hopeless, or all that are not left out if every one is hopeless.
     pub(super) fn planned_cells(&self) -> Vec<usize> {
         let held = self.held_cells();
-        let hopeful: Vec<usize> = held
-            .iter()
-            .copied()
-            .filter(|cell| !self.cells[*cell].is_hopeless)
-            .collect();
+        let mut hopeful = held.clone();
+        hopeful.retain(|cell| !self.cells[*cell].is_hopeless);
         if hopeful.is_empty() { held } else { hopeful }
     }
 
@@ -234,10 +229,11 @@ impl Schedule<'_> {
     }
 
     fn cases_of(&self, cells: &[usize], long_command: f64) -> Vec<Case> {
-        let cells = cells.iter().map(|cell| &self.cells[*cell]);
-        cells
-            .map(|cell| cell.case(self.free, long_command))
-            .collect()
+        let mut cases = Vec::new();
+        for cell in cells {
+            cases.push(self.cells[*cell].case(self.free, long_command));
+        }
+        cases
     }
 
     fn basis<'c>(&self, cases: &'c [Case], left: f64) -> Basis<'c> {

@@ -142,14 +142,16 @@ impl<'a> Schedule<'a> {
     /// Returns whether every trial of a cell failed or was not applicable. `false` without a trial.
     pub(super) fn never_succeeded(&self, cell: usize) -> bool {
         let label = self.cells[cell].label();
-        let mut trials = self
-            .run
-            .trials
-            .iter()
-            .filter(|trial| trial.workload == label)
-            .peekable();
-        trials.peek().is_some()
-            && trials.all(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::NotApplicable))
+        let mut is_tried = false;
+        for trial in &self.run.trials {
+            if trial.workload == label {
+                is_tried = true;
+                if !matches!(trial.outcome, Outcome::Failed | Outcome::NotApplicable) {
+                    return false;
+                }
+            }
+        }
+        is_tried
     }
 
     /// Marks cells as left out, with the reason.

@@ -2,7 +2,7 @@
 //!
 //! A server gets a directory of a file system of its own (`{dir}`) or the block device itself
 //! (`{dev}`), and a mount point. It runs as root in the foreground or as a daemon, in a mount
-//! namespace of its own, and it is ended with each unmount: a target is cold only if the server
+//! namespace of its own. It is ended with each unmount, because a target is cold only if the server
 //! forgets what it cached.
 
 use std::collections::BTreeMap;

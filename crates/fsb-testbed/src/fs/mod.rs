@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_mounts_from_one_device_can_hold_other_file_systems() {
+    fn members_that_the_kernel_mounts_from_one_device_hold_other_file_systems() {
         let is_holder = |member: &&&dyn FileSystem| {
             member.home() == Home::Device
                 && member.driver() == Some(member.name())

@@ -53,7 +53,7 @@ impl Beneath {
     ///
     /// # Errors
     ///
-    /// Fails if its value is no file system that the kernel mounts from a device.
+    /// Fails if its value is not a file system that the kernel mounts from a device.
     pub(super) fn from_options(options: &[String]) -> Result<Option<Beneath>, TestbedError> {
         let Some(value) = last_value(options, OVER) else {
             return Ok(None);

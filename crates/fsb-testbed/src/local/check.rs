@@ -213,33 +213,35 @@ fn advice_on_device(path: &Path, DeviceNumber(major, minor): DeviceNumber) -> St
     }
 }
 
+/// Returns the error of a directory that stat failed on.
+fn not_examined(path: &Path, error: &std::io::Error) -> TestbedError {
+    let shown = path.display();
+    if path.starts_with("/dev") && error.kind() == std::io::ErrorKind::NotFound {
+        return TestbedError::request(format!("{shown} does not exist"))
+            .coded(&fsb_model::error::NO_DIRECTORY)
+            .field("path", shown.to_string())
+            .advice("name a device that lsblk shows, with its file system: ext4@/dev/sdb1");
+    }
+    let refused = |tried: Refusal| {
+        TestbedError::request(format!("the directory {shown} cannot be measured"))
+            .coded(&fsb_model::error::NO_DIRECTORY)
+            .field("path", shown.to_string())
+            .tried(tried)
+    };
+    match (access::obstacle(path, error), error.kind()) {
+        (Some(Obstacle { why, advice }), _) => refused(why.into())
+            .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
+            .advice(advice),
+        (None, std::io::ErrorKind::PermissionDenied) => refused(attempt("stat", path, error))
+            .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
+            .advice(privilege::advice_on_directory(error)),
+        (None, _) => refused(attempt("stat", path, error)).advice("name a directory that exists"),
+    }
+}
+
 fn check_directory(path: &Path) -> Result<(), TestbedError> {
     let shown = path.display();
-    let metadata = std::fs::metadata(path).map_err(|error| {
-        if path.starts_with("/dev") && error.kind() == std::io::ErrorKind::NotFound {
-            return TestbedError::request(format!("{shown} does not exist"))
-                .coded(&fsb_model::error::NO_DIRECTORY)
-                .field("path", shown.to_string())
-                .advice("name a device that lsblk shows, with its file system: ext4@/dev/sdb1");
-        }
-        let refused = |tried: Refusal| {
-            TestbedError::request(format!("the directory {shown} cannot be measured"))
-                .coded(&fsb_model::error::NO_DIRECTORY)
-                .field("path", shown.to_string())
-                .tried(tried)
-        };
-        match (access::obstacle(path, &error), error.kind()) {
-            (Some(Obstacle { why, advice }), _) => refused(why.into())
-                .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
-                .advice(advice),
-            (None, std::io::ErrorKind::PermissionDenied) => refused(attempt("stat", path, &error))
-                .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
-                .advice(privilege::advice_on_directory(&error)),
-            (None, _) => {
-                refused(attempt("stat", path, &error)).advice("name a directory that exists")
-            }
-        }
-    })?;
+    let metadata = std::fs::metadata(path).map_err(|error| not_examined(path, &error))?;
     if !metadata.is_dir() {
         let advice = match block::number_of(path) {
             Some(number) => advice_on_device(path, number),

@@ -53,17 +53,6 @@ impl ReadyDirectory {
         page_cache: &str,
         surroundings: Surroundings<'_>,
     ) -> Result<(ReadyDirectory, Provisioned), TestbedError> {
-        fn fail(verb: &str, path: &Path, error: &std::io::Error) -> TestbedError {
-            let failed =
-                TestbedError::trial(format!("the directory {} cannot be used", path.display()))
-                    .tried(attempt(verb, path, error));
-            match error.kind() {
-                std::io::ErrorKind::PermissionDenied => {
-                    failed.advice(privilege::advice_on_directory(error))
-                }
-                _ => failed,
-            }
-        }
         let Surroundings {
             ledger,
             mounts,
@@ -72,9 +61,9 @@ impl ReadyDirectory {
         } = surroundings;
         let path = path
             .canonicalize()
-            .map_err(|error| fail("resolve", path, &error))?;
+            .map_err(|error| unusable("resolve", path, &error))?;
         let (own, handle) = ledger.record_directory(&path, user.0)?;
-        let made = make(&own, user).map_err(|(verb, error)| fail(verb, &own, &error));
+        let made = make(&own, user).map_err(|(verb, error)| unusable(verb, &own, &error));
         let mount = mountinfo::holding(&mountinfo::read(), &path);
         let bound = made.and_then(|()| bind(&own, mounts));
         let roots = Roots::default();
@@ -249,6 +238,18 @@ fn restrict_to_own_cache(provisioned: &mut Provisioned) {
     abilities.why_not_warm =
         "the cache of ZFS does not show whether it holds a file: use the target zfs".to_owned();
     record.notes.retain(|note| !note.contains("cold"));
+}
+
+/// Returns the error of a directory that a call on `path` failed in.
+fn unusable(verb: &str, path: &Path, error: &std::io::Error) -> TestbedError {
+    let failed = TestbedError::trial(format!("the directory {} cannot be used", path.display()))
+        .tried(attempt(verb, path, error));
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            failed.advice(privilege::advice_on_directory(error))
+        }
+        _ => failed,
+    }
 }
 
 /// Returns the record of a directory that a program other than the agent measures. The server of a

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use fsb_engine::backend::{self, Backend};
-use fsb_model::target::Target;
 use fsb_model::{FileSystemSpec, RunRecord, code, failure};
 use fsb_runner::work::{ParsedCell, Work};
 use fsb_sys::{Roots, block};
@@ -46,35 +45,40 @@ pub fn check_available(backend: &dyn Backend, label: &str) -> anyhow::Result<()>
 /// Checks that the records of direct I/O are whole sectors of the devices of all targets.
 fn check_sectors(record: &RunRecord, parsed: &ParsedCell) -> anyhow::Result<()> {
     let size = parsed.profile.record_size;
-    let specs = record.plan.targets.iter().filter_map(Target::file_system);
-    for (spec, path) in specs.flat_map(|spec| devices(spec).map(move |path| (spec, path))) {
-        let sector = block::number_of(path)
-            .and_then(|number| number.directory(&Roots::default()))
-            .and_then(|directory| block::sector_bytes(&directory));
-        let Some(sector) = sector.filter(|sector| !size.is_multiple_of(*sector)) else {
+    for target in &record.plan.targets {
+        let Some(spec) = target.file_system() else {
             continue;
         };
-        return Err(failure::advised(
-            &code::INVALID_WORKLOAD,
-            format!(
-                "'{}' cannot be measured on {}: direct I/O needs records of a multiple of {sector} \
-                 bytes, the sectors of {}, and these have {size}",
-                parsed.cell.label,
-                spec.fs,
-                path.display()
-            ),
-            format!("use block_size={sector} or a multiple of it"),
-        ));
+        if spec.medium.name == "device" {
+            for path in spec
+                .medium
+                .argument
+                .as_deref()
+                .unwrap_or_default()
+                .split('+')
+            {
+                check_device(spec, Path::new(path), size, &parsed.cell.label)?;
+            }
+        }
     }
     Ok(())
 }
 
-/// Returns the block devices of a file system.
-fn devices(spec: &FileSystemSpec) -> impl Iterator<Item = &Path> {
-    let argument = spec
-        .medium
-        .argument
-        .iter()
-        .filter(|_| spec.medium.name == "device");
-    argument.flat_map(|argument| argument.split('+').map(Path::new))
+/// Checks that records of `size` bytes are whole sectors of a device of a target.
+fn check_device(spec: &FileSystemSpec, path: &Path, size: u64, label: &str) -> anyhow::Result<()> {
+    let number = block::number_of(path);
+    let directory = number.and_then(|number| number.directory(&Roots::default()));
+    match directory.and_then(|directory| block::sector_bytes(&directory)) {
+        Some(sector) if !size.is_multiple_of(sector) => Err(failure::advised(
+            &code::INVALID_WORKLOAD,
+            format!(
+                "'{label}' cannot be measured on {}: direct I/O needs records of a multiple of {sector} \
+                 bytes, the sectors of {}, and these have {size}",
+                spec.fs,
+                path.display()
+            ),
+            format!("use block_size={sector} or a multiple of it"),
+        )),
+        _ => Ok(()),
+    }
 }

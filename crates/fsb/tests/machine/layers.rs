@@ -167,7 +167,7 @@ fn an_image_of_squashfs_serves_what_reads() {
 }
 
 #[test]
-fn what_fsb_decides_is_no_option_of_an_overlay() {
+fn options_of_an_overlay_that_fsb_sets_are_refused() {
     needs!(root);
     let scratch = scratch();
     for target in [

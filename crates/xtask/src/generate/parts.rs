@@ -77,28 +77,34 @@ impl GeneratedPart {
 /// Returns a table with a row for each property, and a column for each file system whose version is
 /// `shown`.
 fn property_table(shown: fn(&str) -> bool) -> String {
-    let lines = PROPERTIES.lines().filter(|line| !line.starts_with('#'));
-    let mut rows = lines.map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let (heads, versions) = (
-        rows.next().unwrap_or_default(),
-        rows.next().unwrap_or_default(),
-    );
-    let columns: Vec<usize> = (1..heads.len())
-        .filter(|column| shown(versions[*column]))
-        .collect();
+    let mut rows: Vec<Vec<&str>> = Vec::new();
+    for line in PROPERTIES.lines() {
+        if !line.starts_with('#') {
+            rows.push(line.split_whitespace().collect());
+        }
+    }
+    let ([heads, versions], rows) = rows.split_first_chunk().expect("heads and versions");
+    let mut columns = Vec::from_iter(1..heads.len());
+    columns.retain(|column| shown(versions[*column]));
     let line = |label: &str, cells: &[&str]| {
-        let cells: Vec<&str> = columns.iter().map(|column| cells[*column]).collect();
-        format!("| {label} | {} |\n", cells.join(" | "))
+        let mut text = format!("| {label} |");
+        for column in &columns {
+            text += &format!(" {} |", cells[*column]);
+        }
+        text + "\n"
     };
-    let mut text = line("", &heads) + &format!("|{}\n", "---|".repeat(columns.len() + 1));
+    let mut text = line("", heads) + &format!("|{}\n", "---|".repeat(columns.len() + 1));
     if columns.iter().any(|column| versions[*column] != NO_VERSION) {
-        text += &line("version", &versions);
+        text += &line("version", versions);
     }
     for cells in rows {
-        let label = fsb_testbed::probe::questions()
-            .find_map(|(name, label)| (name == cells[0]).then_some(label))
-            .unwrap_or(cells[0]);
-        text += &line(label, &cells);
+        let mut label = cells[0];
+        for (name, question) in fsb_testbed::probe::questions() {
+            if name == cells[0] {
+                label = question;
+            }
+        }
+        text += &line(label, cells);
     }
     text
 }
