@@ -105,17 +105,16 @@ pub fn start_apart(command: &mut Command, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Detaches the mount at `point`, and those of other targets, from the namespace of the process
-/// `pid`, which [`start_apart`] prepared. Our namespace keeps them. `own` are the other mounts that
-/// the process works on.
-pub fn let_go(pid: u32, root: &Path, point: &Path, own: &[PathBuf]) -> io::Result<()> {
-    let namespace = File::open(format!("/proc/{pid}/ns/mnt"))?;
+/// Detaches the mount at `point`, and those of other targets, from a mount namespace that
+/// [`start_apart`] prepared. Our namespace keeps them. `own` are the other mounts that the
+/// processes of that namespace work on.
+pub fn let_go(namespace: &File, root: &Path, point: &Path, own: &[PathBuf]) -> io::Result<()> {
     let others = others(&[&[point.to_owned()], own].concat());
     let (root, point) = (path(root)?, path(point)?);
     // SAFETY: like fork(); the child makes only system calls on strings made before, and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let done = enter(&namespace)
+        let done = enter(namespace)
             .and_then(|()| change(&root, libc::MS_PRIVATE))
             .and_then(|()| {
                 detach(&others);

@@ -79,7 +79,7 @@ impl Storage {
     pub fn store(&self) -> Store<'_> {
         Store {
             device: self.only_device(),
-            unknown: self.unknown(),
+            unknown: self.unknown().or_else(|| self.served_beneath()),
         }
     }
 
@@ -94,9 +94,26 @@ impl Storage {
     }
 
     /// Returns why nothing on this machine shows what becomes of syncs and of direct I/O, if a
-    /// layer is a network file system.
+    /// layer is a network file system, or one beneath the first is served by a FUSE server.
     pub fn elsewhere(&self) -> Option<&str> {
-        self.unknown().filter(|reason| *reason == ELSEWHERE)
+        let network = self.unknown().filter(|reason| *reason == ELSEWHERE);
+        network.or_else(|| self.served_beneath())
+    }
+
+    /// As [`Storage::elsewhere`], but the first layer is the target itself.
+    pub fn elsewhere_beneath(&self) -> Option<&str> {
+        let is_remote = |mount: &Mount| fs::is_remote(&mount.kind);
+        let first = self.found.first().and_then(|found| found.mount.as_ref());
+        self.elsewhere().filter(|_| !first.is_some_and(is_remote))
+    }
+
+    fn served_beneath(&self) -> Option<&'static str> {
+        for found in &self.found {
+            if found.layer.depth > 0 && found.mount.as_ref().is_some_and(fuse::is_fuse) {
+                return Some("a FUSE server lies beneath it, which is not probed");
+            }
+        }
+        None
     }
 
     /// Returns the directory below /sys of the device that holds all data, if there is one. The

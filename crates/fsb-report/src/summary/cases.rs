@@ -31,8 +31,7 @@ pub(super) fn cases(
         .collect();
     let barred = risks::barred(record);
     cases.iter_mut().for_each(|case| {
-        let unproven = unproven::places(&case.cells);
-        case.ranking.bar(barred.iter().copied().chain(unproven));
+        case.ranking.bar(unproven::bar(&case.cells, &barred));
     });
     let correlation = hold_over_page(cases.iter_mut().map(|case| &mut case.ranking));
     let of_run = withheld::of_run(record, trials);

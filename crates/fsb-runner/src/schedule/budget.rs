@@ -377,7 +377,7 @@ impl Schedule<'_> {
         if made == 0 || missing == 0 || left.is_infinite() || self.cut || !self.prefers_verdicts() {
             return Ok(());
         }
-        let held = self.held_cells();
+        let held = self.open_cells();
         let seconds: Vec<f64> = held
             .iter()
             .map(|cell| self.cells[*cell].block_seconds)

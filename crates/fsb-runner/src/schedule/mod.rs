@@ -273,14 +273,13 @@ impl Schedule<'_> {
         let (mut last, mut longest) = (None::<f64>, 0.0_f64);
         loop {
             if !self.run.judge.draws_targets() {
+                // Those without a value take no time from the others.
+                self.settle_hopeless(made);
                 self.leave_cells_to_finish(made)?;
             }
             let judgment = self.judge(made);
             if let Some(reason) = judgment.stop {
                 return Ok(reason);
-            }
-            if !self.run.judge.draws_targets() {
-                self.settle_hopeless(made);
             }
             if let Some(ending) = self.ending(made, last, longest) {
                 return Ok(self.run.judge.reason(

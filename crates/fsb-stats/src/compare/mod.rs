@@ -357,14 +357,22 @@ fn operation(
 }
 
 fn bar(frame: &Frame, operation: &mut Operation) {
-    let is_barred = |set: &usize| {
+    let (mut unsafe_sets, mut all, mut is_any_known) = (Vec::new(), Vec::new(), false);
+    for (place, set) in frame.sets.iter().enumerate() {
         let workload = operation.workload.as_ref();
-        let set = &frame.sets[*set];
-        set.barred || workload.is_some_and(|workload| set.unproven.contains(workload))
-    };
-    let barred: Vec<usize> = (0..frame.sets.len()).filter(is_barred).collect();
-    if barred.len() < frame.sets.len() {
-        operation.ranking.bar(barred);
+        let is_unproven = workload.is_some_and(|workload| set.unproven.contains(workload));
+        if set.barred {
+            unsafe_sets.push(place);
+        }
+        if set.barred || is_unproven {
+            all.push(place);
+        }
+        is_any_known |= !set.barred && !is_unproven;
+    }
+    if is_any_known {
+        operation.ranking.bar(all);
+    } else if unsafe_sets.len() < frame.sets.len() {
+        operation.ranking.bar(unsafe_sets);
     }
 }
 

@@ -21,8 +21,8 @@ use fsb_sys::mount::unmount_patiently;
 use fsb_sys::{Roots, mount_isolation, mountinfo, program};
 
 use super::file_system::{
-    Beneath, DeviceSize, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted,
-    Tools, Tune, version_in,
+    Beneath, DeviceSize, FileSystem, Idle, Inspection, Journal, MountRequest, Mounted, Tools, Tune,
+    version_in,
 };
 use super::kernel_compatibility::Version;
 use super::option_table::OptionTable;
@@ -386,8 +386,11 @@ impl Fuse {
                     .into_iter()
                     .chain(directory.map(Path::to_owned))
                     .collect();
-                let id = server.id();
-                mount_isolation::let_go(id, root, request.point, &kept)
+                server
+                    .namespace()
+                    .and_then(|namespace| {
+                        mount_isolation::let_go(&namespace, root, request.point, &kept)
+                    })
                     .map_err(|error| attempt("separate the server of", request.point, &error))
             })
             .and_then(|()| match answers(request.point) {
@@ -568,10 +571,6 @@ impl FileSystem for Fuse {
 
     fn options(&self) -> &'static [DeclaredOption] {
         &OPTIONS
-    }
-
-    fn hazards(&self) -> &'static [Hazard] {
-        self.beneath.map_or(&[], |beneath| beneath.member.hazards())
     }
 
     fn device_size(&self) -> Option<&'static DeviceSize> {

@@ -117,7 +117,7 @@ impl Upper for Image {
     }
 
     fn note(&self) -> Option<&'static str> {
-        Some("an image in a file, through a loop device with direct I/O")
+        Some("an image in a file, through a loop device of its own")
     }
 
     fn sealing(&self) -> Sealing {

@@ -142,7 +142,10 @@ fn start(options: &str, device: &Path, point: &Path) -> Result<ServerProcess, Te
         .map_err(|error| TestbedError::machine(attempt("cannot execute", &path, &error)))?;
     let mut server = ServerProcess::start_apart(&mut command)?;
     match server.wait_until(|| mountinfo::at(point).is_some()) {
-        Ok(()) => match mount_isolation::let_go(server.id(), root, point, &[]) {
+        Ok(()) => match server
+            .namespace()
+            .and_then(|namespace| mount_isolation::let_go(&namespace, root, point, &[]))
+        {
             Ok(()) => Ok(server),
             Err(error) => {
                 let _ = unmount_patiently(point, PATIENCE);

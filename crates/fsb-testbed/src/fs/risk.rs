@@ -14,9 +14,13 @@ fn risks(
     words: &[String],
     features: Option<&[String]>,
 ) -> Vec<Risk> {
+    let beneath = member
+        .beneath()
+        .map_or(&[][..], |beneath| beneath.member.hazards());
     member
         .hazards()
         .iter()
+        .chain(beneath)
         .filter_map(|hazard: &Hazard| {
             let cause = hazard.found_in(options, words, features)?;
             Some(Risk {
@@ -153,6 +157,8 @@ mod tests {
     fn options_that_weaken_durability_are_recognised() {
         for (target, cause) in [
             ("ext4,barrier=0", "barrier=0"),
+            ("overlay,over=\"ext4,nobarrier\"", "nobarrier"),
+            ("bindfs,over=\"ext4,nobarrier\"", "nobarrier"),
             ("ext4,noatime,nobarrier", "nobarrier"),
             ("ext3,data=writeback", "data=writeback"),
             ("ext4,mkfs=\"-O ^has_journal\"", "without has_journal"),

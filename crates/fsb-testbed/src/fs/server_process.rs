@@ -130,13 +130,13 @@ impl ServerProcess {
         program::last_lines(&text)
     }
 
-    /// Returns the id of a process of the server: its own, or that of the daemon that it left.
-    pub fn id(&self) -> u32 {
-        match self.status {
-            Some(_) => self.processes().first().copied(),
-            None => None,
+    /// Returns its mount namespace. A server that becomes a daemon may end its first process at any
+    /// time, and the descriptor keeps the namespace.
+    pub(crate) fn namespace(&self) -> std::io::Result<File> {
+        match &self.namespace {
+            Some(namespace) => namespace.file.try_clone(),
+            None => File::open(format!("/proc/{}/ns/mnt", self.child.id())),
         }
-        .unwrap_or_else(|| self.child.id())
     }
 
     /// Returns the ids of its processes.
@@ -209,7 +209,7 @@ impl ServerProcess {
 struct Namespace {
     inode: u64,
     /// Prevents another namespace from getting the same inode.
-    _file: File,
+    file: File,
 }
 
 impl Namespace {
@@ -217,7 +217,7 @@ impl Namespace {
     fn of_process(id: u32) -> Option<Namespace> {
         let file = File::open(format!("/proc/{id}/ns/mnt")).ok()?;
         let inode = file.metadata().ok()?.ino();
-        Some(Namespace { inode, _file: file })
+        Some(Namespace { inode, file })
     }
 }
 

@@ -5,14 +5,16 @@
 //! beneath them.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use fsb_model::storage::{Promise, Unproven};
 use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, block, page_cache};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
 use super::server::{self, OpenFile, Server};
@@ -102,6 +104,13 @@ pub(crate) fn probe_mount(
     store: Store<'_>,
     roots: &Roots,
 ) -> Findings {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = match rustix::fs::open(directory, flags, Mode::empty()) {
+        Ok(directory) => &File::from(directory),
+        Err(errno) => {
+            return Findings::unknown(&format!("the directory cannot be opened: {errno}"));
+        }
+    };
     let kept_pages = kept_pages(directory);
     if let Some(reason) = store.unknown {
         return Findings {
@@ -130,43 +139,50 @@ struct Sides<'a> {
     device: Option<&'a Path>,
 }
 
-/// A file of the probe, which is removed on drop.
-struct Trial {
-    path: PathBuf,
+/// A file of the probe, which is removed on drop. A user may replace a name while root probes, so
+/// no call follows a link.
+struct Trial<'a> {
+    directory: &'a File,
+    name: String,
 }
 
-impl Trial {
-    fn new(directory: &Path, name: &str) -> Trial {
+impl<'a> Trial<'a> {
+    fn new(directory: &'a File, name: &str) -> Trial<'a> {
         Trial {
-            path: directory.join(format!("fsb-probe-{}-{name}", std::process::id())),
+            directory,
+            name: format!("fsb-probe-{}-{name}", std::process::id()),
         }
     }
 
+    fn open(&self, flags: OFlags) -> std::io::Result<File> {
+        // A fifo in its place must not block.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        Ok(openat(self.directory, &self.name, flags, mode)?.into())
+    }
+
     fn create(&self) -> std::io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&self.path)
+        self.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
     }
 
     /// Returns the files that the server opened for this one since it had `before` open.
     fn of_server(&self, server: &Server, before: &BTreeSet<OpenFile>) -> Vec<OpenFile> {
         let new: Vec<OpenFile> = server.open_files().difference(before).cloned().collect();
-        let name = self.path.file_name();
-        let own: Vec<OpenFile> = new
-            .iter()
-            .filter(|file| file.path.file_name() == name)
-            .cloned()
-            .collect();
+        let mut own = new.clone();
+        own.retain(|file| self.is_named(file));
         if own.is_empty() { new } else { own }
+    }
+
+    /// Returns whether a file of the server has the name of this one.
+    fn is_named(&self, file: &OpenFile) -> bool {
+        file.path.file_name() == Some(OsStr::new(&self.name))
     }
 }
 
-impl Drop for Trial {
+impl Drop for Trial<'_> {
     fn drop(&mut self) {
         // The file system may have died; then nothing is left to remove.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
     }
 }
 
@@ -174,69 +190,94 @@ fn failed(call: &str, error: &std::io::Error) -> Probed {
     Probed::Unknown(format!("{call} failed: {error}"))
 }
 
-fn synced_files(directory: &Path, sides: &Sides<'_>) -> Probed {
-    let mut found =
-        Probed::Unknown("the server keeps the data in no file that it has open".to_owned());
+fn synced_files(directory: &File, sides: &Sides<'_>) -> Probed {
+    let mut found = Probed::Holds;
     for repetition in 0..REPETITIONS {
         match synced_file(directory, sides, repetition) {
-            Ok(Probed::Unknown(_)) => {}
             Ok(fails @ Probed::Fails(_)) => return fails,
-            Ok(Probed::Holds) => found = Probed::Holds,
+            Ok(Probed::Holds) => {}
+            Ok(unknown) => found = unknown,
             Err(error) => return failed("writing and syncing a file", &error),
         }
     }
     found
 }
 
-fn synced_file(directory: &Path, sides: &Sides<'_>, repetition: usize) -> std::io::Result<Probed> {
+fn synced_file(directory: &File, sides: &Sides<'_>, repetition: usize) -> std::io::Result<Probed> {
     let trial = Trial::new(directory, &format!("sync-{repetition}"));
     let before = sides.server.map(Server::open_files).unwrap_or_default();
     let written_before = written(sides);
     let mut file = trial.create()?;
     file.write_all(&incompressible(repetition))?;
     let backing = backing(&trial, sides, &before);
-    let mut unwritten: Vec<u64>;
     let mut attempts = 0;
     // Servers of images may write to them for files that were closed before, which they release
     // asynchronously. Pages that no sync writes stay dirty for much longer.
-    let left = loop {
+    let (left, cached) = loop {
         file.sync_all()?;
-        unwritten = backing
-            .iter()
-            .filter_map(|file| page_cache::of_file(file).ok())
-            .map(|pages| pages.unwritten())
-            .collect();
+        let (mut left, mut cached) = (0, 0);
+        for file in &backing {
+            if let Some(pages) = file.pages() {
+                left += pages.unwritten();
+                cached += pages.cached;
+            }
+        }
         attempts += 1;
-        let left: u64 = unwritten.iter().sum();
         if left == 0 || attempts == SYNCS {
-            break left;
+            break (left, cached);
         }
     };
-    // Without a file to look at, the device is the only witness. Other processes write to it, too,
-    // so that writes prove nothing.
-    let is_silent = || written(sides).is_some_and(|after| Some(after) == written_before);
-    Ok(match unwritten.len() {
-        _ if left > 0 => Probed::Fails(format!(
+    // Other processes write to the device, too, so that writes prove nothing.
+    let is_silent = written(sides).is_some_and(|after| Some(after) == written_before);
+    Ok(if left > 0 {
+        Probed::Fails(format!(
             "after the sync of a file, {left} pages of it were not on the device"
-        )),
-        0 if is_silent() => Probed::Fails(
-            "the device wrote nothing until the sync of a file had returned".to_owned(),
-        ),
-        0 => Probed::Unknown(String::new()),
-        _ => Probed::Holds,
+        ))
+    } else if is_silent {
+        Probed::Fails("the device wrote nothing until the sync of a file had returned".to_owned())
+    } else if cached > 0 {
+        Probed::Holds
+    } else {
+        Probed::Unknown("the server keeps the data in no file that it has open".to_owned())
     })
 }
 
+/// A file in which a server keeps data.
+struct Backing {
+    file: File,
+    /// Whether it holds a whole file system.
+    is_image: bool,
+}
+
+impl Backing {
+    /// Returns its pages if it can hold the data of a trial: another file may have been opened by
+    /// chance. Servers that encrypt add a few bytes to a block.
+    fn pages(&self) -> Option<page_cache::CachedPages> {
+        let bytes = self.file.metadata().ok()?.len() as usize;
+        let holds_it = self.is_image || (LENGTH..=LENGTH + LENGTH / 8).contains(&bytes);
+        if holds_it {
+            page_cache::of_file(&self.file).ok()
+        } else {
+            None
+        }
+    }
+}
+
 /// Opens the files in which the server keeps the data of a trial that is open.
-fn backing(trial: &Trial, sides: &Sides<'_>, before: &BTreeSet<OpenFile>) -> Vec<File> {
+fn backing(trial: &Trial<'_>, sides: &Sides<'_>, before: &BTreeSet<OpenFile>) -> Vec<Backing> {
     let Some(server) = sides.server else {
         return Vec::new();
     };
-    let mut files = trial.of_server(server, before);
-    if files.is_empty() {
-        files = server.images();
+    let files = trial.of_server(server, before);
+    let is_image = files.is_empty();
+    let files = if is_image { server.images() } else { files };
+    let mut opened = Vec::new();
+    for file in &files {
+        if let Some(file) = server::open(file) {
+            opened.push(Backing { file, is_image });
+        }
     }
-    files.iter().filter_map(server::open).collect()
+    opened
 }
 
 /// Returns the bytes that the device has written, and its flushes.
@@ -259,7 +300,7 @@ fn incompressible(seed: usize) -> Vec<u8> {
     bytes
 }
 
-fn synced_names(directory: &Path, sides: &Sides<'_>) -> Probed {
+fn synced_names(directory: &File, sides: &Sides<'_>) -> Probed {
     if sides.device.is_none() {
         return Probed::Unknown("the device beneath the server is not known".to_owned());
     }
@@ -278,48 +319,48 @@ fn synced_names(directory: &Path, sides: &Sides<'_>) -> Probed {
 }
 
 /// Returns whether the device wrote or flushed while a directory with a new name was synced.
-fn synced_name(directory: &Path, sides: &Sides<'_>, repetition: usize) -> std::io::Result<bool> {
+fn synced_name(directory: &File, sides: &Sides<'_>, repetition: usize) -> std::io::Result<bool> {
     let trial = Trial::new(directory, &format!("name-{repetition}"));
     drop(trial.create()?);
-    let opened = File::open(directory)?;
     let before = written(sides);
-    opened.sync_all()?;
+    directory.sync_all()?;
     Ok(written(sides) != before)
 }
 
-fn direct(directory: &Path, sides: &Sides<'_>) -> Probed {
+fn direct(directory: &File, sides: &Sides<'_>) -> Probed {
     let trial = Trial::new(directory, "direct");
     let before = sides.server.map(Server::open_files).unwrap_or_default();
-    match write_direct(&trial) {
-        Ok(_file) => {
-            let Some(server) = sides.server else {
-                return Probed::Unknown("the server is not visible".to_owned());
-            };
-            let mut files = trial.of_server(server, &before);
-            if files.is_empty() {
-                files = server.images();
-            }
-            match files.len() {
-                0 => Probed::Unknown("the server keeps the data in no file that it has open".to_owned()),
-                _ if files.iter().all(OpenFile::is_direct) => Probed::Holds,
-                _ => Probed::Fails(
-                    "the server opens its own files without O_DIRECT, so the page cache beneath it holds the data"
-                        .to_owned(),
-                ),
-            }
-        }
-        Err(error) => failed("direct I/O", &error),
+    let written = match write_direct(&trial) {
+        Ok(file) => file,
+        Err(error) => return failed("direct I/O", &error),
+    };
+    let Some(server) = sides.server else {
+        return Probed::Unknown("the server is not visible".to_owned());
+    };
+    let mut files = trial.of_server(server, &before);
+    if files.is_empty() {
+        files = server.images();
+    }
+    drop(written);
+    // A descriptor of the buffered write may not be released yet.
+    let is_direct = match files.iter().any(|file| trial.is_named(file)) {
+        true => files.iter().any(OpenFile::is_direct),
+        false => files.iter().all(OpenFile::is_direct),
+    };
+    match files.len() {
+        0 => Probed::Unknown("the server keeps the data in no file that it has open".to_owned()),
+        _ if is_direct => Probed::Holds,
+        _ => Probed::Fails(
+            "the server opens its own files without O_DIRECT, so the page cache beneath it holds the data"
+                .to_owned(),
+        ),
     }
 }
 
 /// Writes a block with O_DIRECT. Returns the file, which is still open.
-fn write_direct(trial: &Trial) -> std::io::Result<File> {
+fn write_direct(trial: &Trial<'_>) -> std::io::Result<File> {
     trial.create()?.write_all(&incompressible(0))?;
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(&trial.path)?;
+    let file = trial.open(OFlags::RDWR | OFlags::DIRECT)?;
     let memory = vec![1; 2 * ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     // Whether the server accepts the block is another question; it has opened its file by now.
@@ -328,12 +369,12 @@ fn write_direct(trial: &Trial) -> std::io::Result<File> {
 }
 
 /// Reads a file, opens it again, and looks at what the page cache has kept.
-fn kept_pages(directory: &Path) -> Probed {
+fn kept_pages(directory: &File) -> Probed {
     let trial = Trial::new(directory, "pages");
     let pages = || -> std::io::Result<Result<page_cache::CachedPages, Errno>> {
         trial.create()?.write_all(&incompressible(1))?;
-        File::open(&trial.path)?.read_to_end(&mut Vec::new())?;
-        Ok(page_cache::of_file(File::open(&trial.path)?))
+        trial.open(OFlags::RDONLY)?.read_to_end(&mut Vec::new())?;
+        Ok(page_cache::of_file(trial.open(OFlags::RDONLY)?))
     };
     match pages() {
         Ok(Ok(found)) if found.cached == 0 => {

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use fsb_model::target::FUSE;
 use fsb_sys::Roots;
 use fsb_sys::mountinfo::Mount;
 
+/// Smaller files that a server has open are locks and states.
+const LEAST_IMAGE: u64 = 1 << 20;
 /// The device through which a server gets its requests.
 const FUSE_DEVICE: &str = "/dev/fuse";
 
@@ -145,8 +147,10 @@ impl Server {
             !file.is_standard_stream()
                 && file.is_writable()
                 && !file.path.as_os_str().as_bytes().ends_with(b" (deleted)")
-                && fs::metadata(&file.entry)
-                    .is_ok_and(|found| found.is_file() || found.file_type().is_block_device())
+                && fs::metadata(&file.entry).is_ok_and(|found| {
+                    found.is_file() && found.len() >= LEAST_IMAGE
+                        || found.file_type().is_block_device()
+                })
         });
         images
     }
@@ -166,9 +170,14 @@ impl Server {
             Vec::new(),
         ];
         let [_, upper, images, named] = &mut groups;
+        // The value of an option such as `--cache-dir` is not where the data is.
+        let mut is_value = false;
         for word in &self.arguments {
             upper.extend(upper_directory(word));
-            named.extend(paths(word.as_bytes()));
+            if !is_value {
+                named.extend(paths(word.as_bytes()));
+            }
+            is_value = word.as_bytes().starts_with(b"-");
         }
         for image in self.images() {
             images.push(image.path);
@@ -177,7 +186,10 @@ impl Server {
         named.retain(|path| self.own(path).is_dir());
         for mut group in groups {
             group.retain(|path| {
-                *path != mount.point && fs::symlink_metadata(self.own(path)).is_ok()
+                *path != mount.point
+                    && fs::metadata(self.own(path)).is_ok_and(|found| {
+                        found.is_dir() || found.is_file() || found.file_type().is_block_device()
+                    })
             });
             if !group.is_empty() {
                 return Place::Paths(group);
@@ -319,7 +331,14 @@ fn upper_directory(word: &std::ffi::OsStr) -> Option<PathBuf> {
 
 /// Opens the file behind a descriptor of a server.
 pub(super) fn open(file: &OpenFile) -> Option<File> {
-    File::open(&file.entry).ok()
+    let found = fs::metadata(&file.entry).ok()?;
+    if !found.is_file() && !found.file_type().is_block_device() {
+        return None;
+    }
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let mut options = fs::OpenOptions::new();
+    options.read(true).custom_flags(flags);
+    options.open(&file.entry).ok()
 }
 
 #[cfg(test)]

@@ -71,14 +71,11 @@ const OF_BOOT: &str = "/run/fsb/undo";
 /// Fails for a user without a home directory.
 pub fn default_directory() -> Result<PathBuf, TestbedError> {
     if rustix::process::geteuid().is_root() {
-        let (lasting, of_boot) = (Path::new(OF_MACHINE), Path::new(OF_BOOT));
-        // Entries there must be undone also after the file system became writable.
-        let has_entries = std::fs::read_dir(of_boot).is_ok_and(|mut found| found.next().is_some());
-        let place = match has_entries || is_read_only(lasting) {
-            true => of_boot,
-            false => lasting,
+        let place = match is_read_only(Path::new(OF_MACHINE)) {
+            true => OF_BOOT,
+            false => OF_MACHINE,
         };
-        return Ok(place.to_owned());
+        return Ok(PathBuf::from(place));
     }
     state_directory()
         .map(|directory| directory.join("fsb/undo"))
@@ -565,15 +562,34 @@ impl std::fmt::Display for Replayed {
 /// Must be called from the PID namespace in which owners were recorded, the coordinator's.
 /// `boot_id` is that of the present boot.
 pub fn replay(directory: &Path, boot_id: &str, rules: Rules) -> Vec<Replayed> {
-    replay_where(
-        directory,
-        boot_id,
-        Guard {
+    let mut replayed = Vec::new();
+    for place in [Some(directory), other_of_root(directory)]
+        .into_iter()
+        .flatten()
+    {
+        let guard = Guard {
             rules,
             roots: &Roots::default(),
-        },
-        |owner| !owner.is_alive(),
-    )
+        };
+        replayed.extend(replay_where(place, boot_id, guard, |owner| {
+            !owner.is_alive()
+        }));
+    }
+    replayed
+}
+
+/// Returns root's other ledger if it has entries: the one for a read-only /var keeps them after
+/// /var became writable, and the usual one after it became read-only.
+fn other_of_root(directory: &Path) -> Option<&'static Path> {
+    let other = match directory.to_str()? {
+        OF_MACHINE => Path::new(OF_BOOT),
+        OF_BOOT => Path::new(OF_MACHINE),
+        _ => return None,
+    };
+    let mut entries = std::fs::read_dir(other).ok()?.flatten();
+    entries
+        .any(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        .then_some(other)
 }
 
 /// Like [`replay`], and also undoes the entries of `owner`, alive or not. The coordinator calls it

@@ -1101,6 +1101,9 @@ fn format(
         })
     };
     let Some(tools) = member.tools() else {
+        medium.renew()?;
+        show_size(request, medium, None)?;
+        medium.verify()?;
         lend(medium, &mut |device| complete(device))?;
         return Ok((Formatted::default(), Inspection::default(), None));
     };

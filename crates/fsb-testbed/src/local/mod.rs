@@ -34,7 +34,7 @@ use self::mounts::MountRoot;
 use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, ColdMethod, Held, PAGE_CACHE, Scope, TargetDevice};
 use crate::fs::{self, Home, Journal, Null, Version};
-use crate::fuse::{self, Probes};
+use crate::fuse::{self, Findings, Probes};
 use crate::ledger::{self, Action, EntryHandle, Ledger, Owner};
 use crate::limit::{self, LimitedProcesses};
 use crate::medium::{self, Divided, OpenMedium, SpaceBeneath};
@@ -368,9 +368,11 @@ impl LocalTestbed {
         let Some(mount) = mountinfo::at(ready.point()) else {
             return;
         };
-        if fuse::is_fuse(&mount) {
-            let device = ready.device_directory();
-            let storage = Storage::beneath_path(ready.point(), device, &self.outside);
+        let device = ready.device_directory();
+        let storage = Storage::beneath_path(ready.point(), device, &self.outside);
+        if let Some(reason) = storage.elsewhere_beneath() {
+            storage.restrict_server(&Findings::unknown(reason), provisioned);
+        } else if fuse::is_fuse(&mount) {
             let findings = self.probed.entry(name.to_owned()).or_insert_with(|| {
                 fuse::probe_mount(ready.root(), &mount, storage.store(), &self.outside)
             });

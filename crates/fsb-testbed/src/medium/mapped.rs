@@ -372,7 +372,7 @@ impl MappedMedium {
 
     /// Adds a mapped device with that table. Returns its path.
     fn add(&mut self, table: &Line, ledger: &Ledger) -> Result<PathBuf, Refusal> {
-        let name = free_name(ledger.owner().pid);
+        let name = free_name().map_err(|error| Refusal::call("getrandom", &error))?;
         let entry = ledger
             .record(Action::RemoveMapping { name: name.clone() })
             .map_err(|error| error.to_string())?;
@@ -452,20 +452,21 @@ impl MappedMedium {
             return Ok(());
         };
         let (mapped, _) = &mut self.layers[snapshot.layer];
-        mapped.remove()?;
-        clear(&snapshot.copies).map_err(|error| attempt("write to", &snapshot.copies, &error))?;
         let name = mapped.name().to_owned();
+        // udev may still read it.
+        dm::remove(&name)?;
+        clear(&snapshot.copies).map_err(|error| attempt("write to", &snapshot.copies, &error))?;
         *mapped = Mapped::make(&name, std::slice::from_ref(&snapshot.table))?;
         Ok(())
     }
 }
 
-/// Returns a name that no other mapped device of this run has.
-fn free_name(run: u32) -> String {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{MAPPING_PREFIX}{run}-{number}")
+/// Returns a name that no other mapped device has. Names belong to the whole machine, and process
+/// ids to a container, so the name is random.
+fn free_name() -> io::Result<String> {
+    let mut name = [0u8; 8];
+    rustix::rand::getrandom(&mut name, rustix::rand::GetRandomFlags::empty())?;
+    Ok(format!("{MAPPING_PREFIX}{:016x}", u64::from_le_bytes(name)))
 }
 
 /// Returns 512 random bits in hexadecimal digits.
