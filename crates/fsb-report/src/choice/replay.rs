@@ -61,6 +61,7 @@ impl Replay {
         };
         replay.leave_out_what_cannot_race(record);
         replay.bar_unsafe_candidates(record);
+        replay.bar_unproven_candidates(record, trials);
         let blocks = given(record, trials, last);
         let mut failures: BTreeMap<usize, usize> = BTreeMap::new();
         for (block, given) in &blocks {
@@ -149,6 +150,25 @@ impl Replay {
             self.race.withdraw(candidate);
             self.barred
                 .insert(candidate, format!("{why}; --risky lets it win"));
+        }
+    }
+
+    /// Withdraws candidates whose values are not known to be what their case says, beside a baseline
+    /// whose values are.
+    fn bar_unproven_candidates(&mut self, record: &RunRecord, trials: &[CompactTrial]) {
+        let unproven = |target: &str| {
+            let mut of_target = trials.iter().filter(|trial| trial.what.target == target);
+            of_target.find_map(|trial| trial.extras().unproven.first().copied())
+        };
+        let targets = &record.plan.targets;
+        if targets.is_empty() || unproven(&targets[0].name).is_some() {
+            return;
+        }
+        for (candidate, target) in targets.iter().enumerate() {
+            if let Some(promise) = unproven(&target.name) {
+                self.race.withdraw(candidate);
+                self.barred.insert(candidate, promise.unproven().to_owned());
+            }
         }
     }
 

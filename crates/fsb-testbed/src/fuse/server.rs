@@ -177,7 +177,7 @@ impl Server {
             if !is_value {
                 named.extend(paths(word.as_bytes()));
             }
-            is_value = word.as_bytes().starts_with(b"-");
+            is_value = is_place_of_another_kind(word.as_bytes());
         }
         for image in self.images() {
             images.push(image.path);
@@ -317,6 +317,12 @@ fn paths(word: &[u8]) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// Returns whether a word is an option whose value is a place for something else than the data.
+fn is_place_of_another_kind(word: &[u8]) -> bool {
+    const ENDS: [&[u8]; 5] = [b"-dir", b"-file", b"-log", b"config", b"passfile"];
+    word.starts_with(b"-") && ENDS.iter().any(|end| word.ends_with(end))
 }
 
 /// Returns the upper directory among the options of an overlay.

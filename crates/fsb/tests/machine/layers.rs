@@ -176,7 +176,6 @@ fn options_of_an_overlay_that_fsb_sets_are_refused() {
         "overlay,over=overlay",
         "overlay,ro",
         "overlay,encrypt",
-        "erofs,pack=zip",
     ] {
         let output = fsb(scratch.path(), &["run", target, "--blocks", "1"][..]);
         expect_code(&output, 2);
