@@ -153,8 +153,8 @@ impl Replay {
         }
     }
 
-    /// Withdraws candidates whose values are not known to be what their case says, beside a baseline
-    /// whose values are.
+    /// Withdraws candidates whose values are not known to be what their case says, beside a
+    /// baseline whose values are.
     fn bar_unproven_candidates(&mut self, record: &RunRecord, trials: &[CompactTrial]) {
         let unproven = |target: &str| {
             let mut of_target = trials.iter().filter(|trial| trial.what.target == target);

@@ -124,12 +124,13 @@ fn a_server_that_crashes_costs_its_trial_and_a_new_one_serves_the_next() {
     needs!(root);
     needs!(program "mkfs.ext4", "bindfs");
     let scratch = scratch();
-    // It ends when the first files of a workload appear, and only once.
+    // It ends when the first files of a workload appear (those of the probe are elsewhere), and only
+    // once.
     let mark = scratch.path().join("crashed");
     let script = format!(
         r#"bindfs -f -o allow_other "$1" "$2" &
 pid=$!
-until [ -e "{0}" ] || [ -n "$(ls "$1"/fsb 2>/dev/null)" ]; do sleep 0.01; done
+until [ -e "{0}" ] || [ -n "$(ls "$1"/fsb/fsb-set 2>/dev/null)" ]; do sleep 0.01; done
 [ -e "{0}" ] && {{ wait $pid; exit; }}
 touch "{0}"
 echo 'assertion failed' >&2
