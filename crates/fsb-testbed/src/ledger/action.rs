@@ -78,7 +78,7 @@ pub enum Action {
     },
     /// Remove a device of the device mapper that fsb made.
     RemoveMapping {
-        /// The name, which begins with [`MAPPING_PREFIX`].
+        /// The name, which begins with `fsb-`.
         name: String,
     },
     /// Remove a partition from the kernel that fsb added and that no table on the disk contains.

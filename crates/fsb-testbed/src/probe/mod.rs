@@ -5,7 +5,7 @@
 //! never return. So a process of its own makes the calls, and the parent waits for each answer with
 //! a limit.
 //!
-//! A new property is a line in [`table`] and a function that probes it.
+//! A new property is a line in `table.rs` and a function that probes it.
 
 mod caches;
 mod data;

@@ -124,8 +124,8 @@ fn a_server_that_crashes_costs_its_trial_and_a_new_one_serves_the_next() {
     needs!(root);
     needs!(program "mkfs.ext4", "bindfs");
     let scratch = scratch();
-    // It ends when the first files of a workload appear (those of the probe are elsewhere), and only
-    // once.
+    // It ends when the first files of a workload appear, and only once. Those of the probe are
+    // elsewhere.
     let mark = scratch.path().join("crashed");
     let script = format!(
         r#"bindfs -f -o allow_other "$1" "$2" &
