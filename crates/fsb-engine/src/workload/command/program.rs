@@ -158,10 +158,18 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
         .env("FSB_TRIAL", around.trial.to_string())
         .env("TMPDIR", SCRATCH)
         .env("HOME", SCRATCH);
+    // The readers start first: a program may use up all processes that it is allowed, and a thread
+    // counts as one.
+    let no_reader = |error: io::Error| {
+        let task = format!("{}: start a thread that reads its output", script.shown());
+        EngineError::spawn(task, &error)
+    };
+    let (stdout, of_stdout) = Reading::start().map_err(no_reader)?;
+    let (stderr, of_stderr) = Reading::start().map_err(no_reader)?;
     command
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .stdout(of_stdout)
+        .stderr(of_stderr);
     let limit = || {
         // SAFETY: between fork and exec only calls that are allowed there: signals and properties
         // of our own process.
@@ -177,7 +185,7 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     };
     // SAFETY: see above; nothing is allocated.
     unsafe { command.pre_exec(limit) };
-    let mut child = command.spawn().map_err(|error| {
+    let child = command.spawn().map_err(|error| {
         let why = if error.kind() == io::ErrorKind::NotFound {
             "no such program"
         } else {
@@ -185,21 +193,7 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
         };
         EngineError::new(format!("{}: {why}: {}", script.shown(), error)).coded(&COMMAND)
     })?;
-    let streams = child
-        .stdout
-        .take()
-        .map(Reading::start)
-        .into_iter()
-        .chain(child.stderr.take().map(Reading::start));
-    let streams = streams.collect::<io::Result<_>>().map_err(|error| {
-        // Without the reader thread its output would be lost.
-        let _ = child.kill();
-        let _ = child.wait();
-        EngineError::spawn(
-            format!("{}: start a thread that reads its output", script.shown()),
-            &error,
-        )
-    })?;
+    let streams = vec![stdout, stderr];
     Ok(Running { child, streams })
 }
 
@@ -310,7 +304,9 @@ struct Reading {
 }
 
 impl Reading {
-    fn start(mut stream: impl Read + Send + 'static) -> std::io::Result<Reading> {
+    /// Returns the reader of a new pipe, and the end that the program writes to.
+    fn start() -> io::Result<(Reading, io::PipeWriter)> {
+        let (mut stream, writer) = io::pipe()?;
         let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
         let keeping = Arc::clone(&kept);
         let reader = thread::Builder::new().spawn(move || {
@@ -325,7 +321,7 @@ impl Reading {
                 }
             }
         })?;
-        Ok(Reading { kept, reader })
+        Ok((Reading { kept, reader }, writer))
     }
 
     /// Returns the output so far. A process that the program left behind may hold the other end for
