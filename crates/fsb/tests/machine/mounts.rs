@@ -9,9 +9,9 @@ use std::time::Duration;
 use crate::common::*;
 
 /// A directory `data` below `within`, seen through a mount at `view`, which ends with this value.
-struct View {
-    data: PathBuf,
-    point: PathBuf,
+pub struct View {
+    pub data: PathBuf,
+    pub point: PathBuf,
 }
 
 impl View {
@@ -24,13 +24,13 @@ impl View {
     }
 
     /// Mounts `data` with bindfs.
-    fn bind(within: &Path, options: &[&str]) -> View {
+    pub fn bind(within: &Path, options: &[&str]) -> View {
         let view = View::new(within);
         view.bind_again(options);
         view
     }
 
-    fn bind_again(&self, options: &[&str]) {
+    pub fn bind_again(&self, options: &[&str]) {
         let mut command = Command::new("bindfs");
         let mounted = command
             .args(options)
@@ -40,7 +40,7 @@ impl View {
         assert!(mounted.status.success(), "{}", stderr(&mounted));
     }
 
-    fn unmount(&self) {
+    pub fn unmount(&self) {
         let unmounted = Command::new("umount").arg(&self.point).output().unwrap();
         assert!(unmounted.status.success(), "{}", stderr(&unmounted));
     }
@@ -53,7 +53,7 @@ impl Drop for View {
     }
 }
 
-const RUN: &str =
+pub const RUN: &str =
     "run ./view --workload create,files=20 --blocks 1 --allow-concurrent -q --out run";
 
 fn expect_all_measured(run: &Path) {
@@ -181,48 +181,6 @@ fn a_file_system_without_blocks_is_measured() {
         scratch.path(),
         "fio -q --allow-concurrent --dir ./view a.fio",
     );
-}
-
-/// A directory on a mount that is away is not gone.
-#[test]
-fn the_directory_of_a_killed_run_is_removed_when_its_mount_is_back() {
-    needs!(root);
-    needs!(program "bindfs");
-    let scratch = scratch();
-    let view = View::bind(scratch.path(), &[]);
-    let endless = RUN.replace("--blocks 1", "--blocks 1000");
-    let child = Running::start(scratch.path(), &words(&endless)[..]);
-    wait_until("trials", Duration::from_secs(60), || {
-        trials(&scratch.path().join("run")).len() > 2
-    });
-    kill_watcher(child.id());
-    child.signal(rustix::process::Signal::KILL);
-    child.wait();
-    wait_until("the unmount", Duration::from_secs(30), || {
-        Command::new("umount")
-            .arg(&view.point)
-            .output()
-            .unwrap()
-            .status
-            .success()
-    });
-    let about_view = |changes: Vec<(String, String)>| -> Vec<(String, String)> {
-        let point = view.point.to_str().unwrap();
-        let about = changes.into_iter().filter(|(_, text)| text.contains(point));
-        about.collect()
-    };
-    let (output, changes) = clean(scratch.path(), &[]);
-    let changes = about_view(changes);
-    assert_eq!(changes.len(), 1, "{changes:?}");
-    assert_eq!(changes[0].0, "out-of-reach", "{changes:?}");
-    assert!(changes[0].1.contains("is not mounted at"), "{changes:?}");
-    expect_code(&output, 3);
-    assert_eq!(fs::read_dir(&view.data).unwrap().count(), 1);
-    view.bind_again(&[]);
-    let (_, changes) = clean(scratch.path(), &[]);
-    assert_eq!(about_view(changes)[0].0, "undone");
-    assert_eq!(fs::read_dir(&view.data).unwrap().count(), 0);
-    view.unmount();
 }
 
 /// Runs one workload on `./view`. Returns the outcome of each trial with its reason.

@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::common::*;
 use crate::devices::Disk;
+use crate::mounts::{RUN, View};
 
 #[test]
 fn a_directory_is_measured_and_left_as_it_was() {
@@ -214,4 +216,47 @@ fn files_of_a_killed_run_in_a_directory_are_cleaned() {
     succeeds(scratch.path(), "clean");
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
     expect_nothing_to_undo(scratch.path());
+}
+
+/// A directory on a mount that is away is not gone. Another test's `fsb clean` would remove it
+/// before the mount is away, or find it out of reach.
+#[test]
+fn the_directory_of_a_killed_run_is_removed_when_its_mount_is_back() {
+    needs!(root);
+    needs!(program "bindfs");
+    let scratch = scratch();
+    let view = View::bind(scratch.path(), &[]);
+    let endless = RUN.replace("--blocks 1", "--blocks 1000");
+    let child = Running::start(scratch.path(), &words(&endless)[..]);
+    wait_until("trials", Duration::from_secs(60), || {
+        trials(&scratch.path().join("run")).len() > 2
+    });
+    kill_watcher(child.id());
+    child.signal(rustix::process::Signal::KILL);
+    child.wait();
+    wait_until("the unmount", Duration::from_secs(30), || {
+        Command::new("umount")
+            .arg(&view.point)
+            .output()
+            .unwrap()
+            .status
+            .success()
+    });
+    let about_view = |changes: Vec<(String, String)>| -> Vec<(String, String)> {
+        let point = view.point.to_str().unwrap();
+        let about = changes.into_iter().filter(|(_, text)| text.contains(point));
+        about.collect()
+    };
+    let (output, changes) = clean(scratch.path(), &[]);
+    let changes = about_view(changes);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0].0, "out-of-reach", "{changes:?}");
+    assert!(changes[0].1.contains("is not mounted at"), "{changes:?}");
+    expect_code(&output, 3);
+    assert_eq!(fs::read_dir(&view.data).unwrap().count(), 1);
+    view.bind_again(&[]);
+    let (_, changes) = clean(scratch.path(), &[]);
+    assert_eq!(about_view(changes)[0].0, "undone");
+    assert_eq!(fs::read_dir(&view.data).unwrap().count(), 0);
+    view.unmount();
 }
