@@ -527,10 +527,14 @@ pub enum Maintenance {
     Subvolume,
     /// The creation of a read-only snapshot.
     Snapshot,
+    /// The creation of a snapshot that can be written.
+    SnapshotWritable,
     /// The deletion of a snapshot, until it is committed.
     SnapshotDelete,
     /// The output of a snapshot as a stream.
     Send,
+    /// The output of the changes between two snapshots as a stream.
+    SendIncremental,
     /// The reduction of the mounted file system by a quarter of its size.
     Shrink,
     /// The defragmentation of all files of the mounted file system.
@@ -541,13 +545,15 @@ pub enum Maintenance {
 
 impl Maintenance {
     /// Every operation.
-    pub const ALL: [Maintenance; 9] = [
+    pub const ALL: [Maintenance; 11] = [
         Maintenance::Check,
         Maintenance::Freeze,
         Maintenance::Subvolume,
         Maintenance::Snapshot,
+        Maintenance::SnapshotWritable,
         Maintenance::SnapshotDelete,
         Maintenance::Send,
+        Maintenance::SendIncremental,
         Maintenance::Shrink,
         Maintenance::Defragment,
         Maintenance::Scrub,
@@ -560,8 +566,10 @@ impl Maintenance {
             self,
             Maintenance::Subvolume
                 | Maintenance::Snapshot
+                | Maintenance::SnapshotWritable
                 | Maintenance::SnapshotDelete
                 | Maintenance::Send
+                | Maintenance::SendIncremental
         )
     }
 
@@ -572,8 +580,10 @@ impl Maintenance {
             Maintenance::Freeze => "freeze",
             Maintenance::Subvolume => "subvolume",
             Maintenance::Snapshot => "snapshot",
+            Maintenance::SnapshotWritable => "snapshot-writable",
             Maintenance::SnapshotDelete => "snapshot-delete",
             Maintenance::Send => "send",
+            Maintenance::SendIncremental => "send-incremental",
             Maintenance::Shrink => "shrink",
             Maintenance::Defragment => "defragment",
             Maintenance::Scrub => "scrub",

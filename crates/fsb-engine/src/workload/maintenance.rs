@@ -53,6 +53,12 @@ pub(super) static SNAPSHOT: MaintenanceWorkload = MaintenanceWorkload {
     about: "create a read-only snapshot of all files (btrfs subvolume snapshot -r)",
 };
 
+/// Creates a snapshot of all files that can be written.
+pub(super) static SNAPSHOT_WRITABLE: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::SnapshotWritable,
+    about: "create a snapshot of all files that can be written (btrfs subvolume snapshot)",
+};
+
 /// Deletes a snapshot of all files.
 pub(super) static SNAPSHOT_DELETE: MaintenanceWorkload = MaintenanceWorkload {
     operation: Maintenance::SnapshotDelete,
@@ -63,6 +69,13 @@ pub(super) static SNAPSHOT_DELETE: MaintenanceWorkload = MaintenanceWorkload {
 pub(super) static SEND: MaintenanceWorkload = MaintenanceWorkload {
     operation: Maintenance::Send,
     about: "write a snapshot of all files as a stream to /dev/null (btrfs send)",
+};
+
+/// Writes the changes since an older snapshot as a stream.
+pub(super) static SEND_INCREMENTAL: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::SendIncremental,
+    about: "write the changes since an older snapshot, in which all files had other permissions, as a stream to \
+            /dev/null (btrfs send -p)",
 };
 
 /// Makes the file system smaller.

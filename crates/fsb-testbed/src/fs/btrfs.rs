@@ -230,8 +230,11 @@ impl FileSystem for Btrfs {
         let point = point.to_string_lossy();
         let made = format!("{point}/fsb-made");
         let create = words(&["btrfs", "subvolume", "create", &made]);
+        let older = format!("{point}/fsb-older");
+        let writable = |to: &str| words(&["btrfs", "subvolume", "snapshot", &point, to]);
         let snapshot = words(&["btrfs", "subvolume", "snapshot", "-r", &point, &made]);
-        let delete = words(&["btrfs", "subvolume", "delete", "-c", &made]);
+        let delete_at = |path: &str| words(&["btrfs", "subvolume", "delete", "-c", path]);
+        let delete = delete_at(&made);
         let clean = words(&["btrfs", "subvolume", "sync", &point]);
         let (before, timed, after) = match operation {
             Maintenance::Check | Maintenance::Freeze | Maintenance::Scrub => return None,
@@ -249,11 +252,32 @@ impl FileSystem for Btrfs {
             ),
             Maintenance::Subvolume => (Vec::new(), create, vec![delete, clean]),
             Maintenance::Snapshot => (Vec::new(), snapshot, vec![delete, clean]),
+            Maintenance::SnapshotWritable => (Vec::new(), writable(&made), vec![delete, clean]),
             Maintenance::SnapshotDelete => (vec![snapshot], delete, vec![clean]),
             Maintenance::Send => (
                 vec![snapshot],
                 words(&["btrfs", "send", "-q", "-f", "/dev/null", &made]),
                 vec![delete, clean],
+            ),
+            // Snapshots that differ in nothing would make an empty stream.
+            Maintenance::SendIncremental => (
+                vec![
+                    writable(&older),
+                    words(&["chmod", "-R", "a+x", &older]),
+                    words(&["btrfs", "property", "set", "-ts", &older, "ro", "true"]),
+                    snapshot,
+                ],
+                words(&[
+                    "btrfs",
+                    "send",
+                    "-q",
+                    "-p",
+                    &older,
+                    "-f",
+                    "/dev/null",
+                    &made,
+                ]),
+                vec![delete, delete_at(&older), clean],
             ),
         };
         Some(MaintenanceCommands {

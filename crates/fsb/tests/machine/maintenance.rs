@@ -262,7 +262,14 @@ fn a_scrub_reads_the_files_of_a_mounted_btrfs_from_the_device() {
 fn subvolumes_and_snapshots_are_measured_where_there_are_any() {
     needs!(root);
     needs!(program "mkfs.ext4", "mkfs.btrfs");
-    for workload in ["subvolume", "snapshot", "snapshot-delete", "send"] {
+    for workload in [
+        "subvolume",
+        "snapshot",
+        "snapshot-writable",
+        "snapshot-delete",
+        "send",
+        "send-incremental",
+    ] {
         let trials = measured(
             &["ext4", "btrfs"],
             &format!("{workload},files=50,file_size=64K"),
