@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod allocations;
+pub mod five_works;
 
 use std::fs::File;
 use std::io::Write;

@@ -7,6 +7,7 @@ mod all_codes;
 pub mod bad_input;
 pub mod compare;
 pub mod controls;
+mod documented;
 pub mod export;
 pub mod failures;
 pub mod filebench;
@@ -28,6 +29,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub use self::documented::*;
 pub use self::plans::*;
 
 /// The program under test.

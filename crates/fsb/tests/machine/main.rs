@@ -22,6 +22,7 @@ mod explain;
 mod export;
 mod failures;
 mod fio;
+mod five_works;
 mod fuse;
 mod history;
 mod hostile;

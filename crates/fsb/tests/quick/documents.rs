@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{expect_code, fast_plan, fsb, scratch, stdout, succeeds};
+use crate::common::{expect_code, fsb, lay_results, lay_trace, scratch, stdout, succeeds};
 
 /// Returns the top of the source tree; a package contains no documentation.
 fn top() -> PathBuf {
@@ -57,66 +57,6 @@ fn code(text: &str) -> Vec<&str> {
         }
     }
     lines
-}
-
-#[test]
-fn the_summary_of_the_five_works_counts_the_rows_of_its_tables() {
-    let text = fs::read_to_string(top().join("docs/five-works.md")).unwrap();
-    let mut sections = text.split("\n## ");
-    let summary = sections.next().unwrap();
-    let cells = |line: &str| {
-        line.trim_matches('|')
-            .split(" | ")
-            .map(|cell| cell.trim().to_owned())
-            .collect::<Vec<_>>()
-    };
-    let counts = |line: &str| {
-        cells(line)[1..]
-            .iter()
-            .map(|cell| cell.parse().unwrap())
-            .collect::<Vec<usize>>()
-    };
-    let mut all = vec![0; 4];
-    for section in sections {
-        let title = section.lines().next().unwrap();
-        let rows = section
-            .lines()
-            .filter(|line| line.starts_with("| "))
-            .map(cells);
-        let states: Vec<String> = rows
-            .filter_map(|row| row.last().cloned())
-            .filter(|state| state != "state")
-            .collect();
-        let of = |word: &str| {
-            states
-                .iter()
-                .filter(|state| state.starts_with(word))
-                .count()
-        };
-        let found = vec![states.len(), of("works"), of("partly: "), of("no: ")];
-        assert_eq!(
-            found[1..].iter().sum::<usize>(),
-            found[0],
-            "{title}: {states:#?}"
-        );
-        let line = summary
-            .lines()
-            .find(|line| line.starts_with(&format!("| [{title}]")))
-            .expect(title);
-        assert_eq!(counts(line), found, "{title}");
-        all.iter_mut()
-            .zip(found)
-            .for_each(|(sum, count)| *sum += count);
-    }
-    assert_eq!(
-        counts(
-            summary
-                .lines()
-                .find(|line| line.starts_with("| all |"))
-                .unwrap()
-        ),
-        all
-    );
 }
 
 /// Returns the words of a line that calls the program, without `sudo`, comments and shell
@@ -215,13 +155,6 @@ fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {
     (options, targets, command)
 }
 
-/// Puts the trace that the documentation calls `app.trace` into a directory.
-fn lay_trace(directory: &Path) {
-    let log = "fio version 2 iolog\ndata add\ndata open\ndata write 0 4096\ndata datasync 0 0\ndata close\n";
-    fs::write(directory.join("app.log"), log).unwrap();
-    succeeds(directory, "trace import app.log -o app.trace");
-}
-
 fn plans(words: &[String]) {
     let directory = scratch();
     if words.iter().any(|word| word == "--trace") {
@@ -308,90 +241,10 @@ fn measures(line: &[String]) {
     assert_eq!(runs.len(), 1, "{line:?}");
 }
 
-/// Creates a directory with results of the names that the documentation uses.
-fn results() -> tempfile::TempDir {
-    let directory = scratch();
-    let at = |name: &str| directory.path().join(name);
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
-    for (from, set, number) in [
-        ("ext4/ext4_", "ext4", 5),
-        ("xfs/xfs", "xfs", 5),
-        ("ext4/ext4_", "btrfs", 5),
-    ]
-    .map(|(f, s, n)| (f, s, 1..=n))
-    {
-        for directory in ["runs", set] {
-            fs::create_dir_all(at(directory)).unwrap();
-            for number in number.clone() {
-                let from = data.join(format!("iozone-2010/{from}{number}.iozone"));
-                fs::copy(from, at(directory).join(format!("{set}{number}.iozone"))).unwrap();
-            }
-        }
-    }
-    for set in ["old", "new"] {
-        fs::create_dir(at(set)).unwrap();
-        for number in 0..5 {
-            fs::copy(
-                data.join("tool-output/fio-3.33.json"),
-                at(set).join(format!("{number}.json")),
-            )
-            .unwrap();
-            fs::copy(
-                data.join("tool-output/fio-3.33.json"),
-                at(&format!("{set}{number}.json")),
-            )
-            .unwrap();
-        }
-        fs::copy(
-            data.join("tool-output/fio-3.33.json"),
-            at(&format!("{set}.json")),
-        )
-        .unwrap();
-    }
-    for name in ["a.txt", "b.txt"] {
-        fs::copy(data.join("tool-output/postmark-1.53.txt"), at(name)).unwrap();
-    }
-    lay_trace(directory.path());
-    fast_plan(directory.path());
-    for (name, targets) in [
-        ("20261120T150405Z-ext4", &["ext4=null"][..]),
-        ("20261127T150405Z-ext4", &["ext4=null"]),
-        ("20261120T150405Z-ext4-xfs", &["ext4=null", "xfs=null"]),
-    ] {
-        let out = format!("fsb-results/{name}");
-        fs::create_dir_all(at("fsb-results")).unwrap();
-        let line: Vec<&str> = ["run", "fast.toml", "--blocks", "1", "-q", "--out", &out]
-            .into_iter()
-            .chain(targets.iter().copied())
-            .collect();
-        succeeds(directory.path(), &line);
-    }
-    for page in ["ours.html", "theirs.html"] {
-        let line = [
-            "publish",
-            "fsb-results/20261120T150405Z-ext4-xfs",
-            "-o",
-            page,
-        ];
-        succeeds(directory.path(), &line);
-    }
-    for run in (1..=6).map(|number| at(&format!("RUN{number}"))) {
-        fs::create_dir(&run).unwrap();
-        for file in ["run.json", "trials.jsonl"] {
-            fs::copy(
-                at("fsb-results/20261120T150405Z-ext4-xfs").join(file),
-                run.join(file),
-            )
-            .unwrap();
-        }
-    }
-    directory
-}
-
 #[test]
 fn every_command_that_is_documented_does_what_it_says() {
     let calls = calls();
-    let results = results();
+    let results = lay_results();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut small_runs = BTreeSet::new();
     for words in &calls {

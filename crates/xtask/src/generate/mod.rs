@@ -1,5 +1,6 @@
 //! Documentation that is generated from the source.
 
+mod five_works;
 mod options;
 mod parts;
 mod plan_schema;
@@ -43,6 +44,10 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile {
         path: "errors.md",
         produce: errors_page,
+    },
+    GeneratedFile {
+        path: "five-works.md",
+        produce: five_works::page,
     },
     GeneratedFile {
         path: "options.md",
