@@ -29,6 +29,9 @@ pub(crate) struct OperationRow<'a> {
 /// The statistics of one set at one operation, or at one of its sizes.
 #[derive(Debug, Clone)]
 pub(crate) struct SetStatistics<'a> {
+    /// The geometric mean that its comparison is of: that of its runs, or of its pooled values
+    /// where runs share no cells.
+    pub(crate) value: Option<f64>,
     /// The statistics of its pooled values, if it has any.
     pub(crate) pooled: Option<&'a Pooled>,
     /// The comparison of its pooled values with those of the baseline.
@@ -52,12 +55,17 @@ impl<'a> SetStatistics<'a> {
             .as_ref()
             .and_then(|grid| grid.against.get(name))
             .and_then(Option::as_ref);
-        SetStatistics::new(
+        let of_runs = operation.estimate.values.get(name).copied().flatten();
+        let found = SetStatistics::new(
             name,
             &operation.classic,
             estimate.map(Judged::of_runs),
             grid,
-        )
+        );
+        SetStatistics {
+            value: of_runs.or(found.value),
+            ..found
+        }
     }
 
     /// Returns the statistics of a set at one of the operation's sizes.
@@ -77,8 +85,10 @@ impl<'a> SetStatistics<'a> {
         judged: Option<Judged>,
         grid: Option<&'a GridAgainst>,
     ) -> Self {
+        let pooled = classic.sets.get(name).and_then(Option::as_ref);
         SetStatistics {
-            pooled: classic.sets.get(name).and_then(Option::as_ref),
+            value: pooled.map(|pooled| pooled.geometric_mean),
+            pooled,
             classic: classic.against.get(name).and_then(Option::as_ref),
             judged,
             grid,

@@ -268,7 +268,7 @@ fn of_set<'a>(
 ) -> Option<SummaryLine<'a>> {
     let found = row.operation()?;
     let (set, operation) = (sets[place], found.operation);
-    let estimate = found.sets[place].pooled.map(|pooled| pooled.geometric_mean);
+    let estimate = found.sets[place].value;
     let against = operation
         .estimate
         .against

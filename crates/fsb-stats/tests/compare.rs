@@ -411,6 +411,60 @@ fn a_truncated_run_costs_itself_not_the_others() {
     );
 }
 
+/// The numbers of `oracle/pooled.json`, which `oracle/pooled.py` wrote.
+#[test]
+fn the_statistics_of_runs_that_lack_cells_are_those_of_scipy() {
+    let oracle: serde_json::Value =
+        serde_json::from_str(include_str!("oracle/pooled.json")).unwrap();
+    let sizes: Vec<[u64; 2]> = serde_json::from_value(oracle["sizes"].clone()).unwrap();
+    let place = |file, record| sizes.iter().position(|size| *size == [file, record]);
+    let set = |name: &str| {
+        let runs = oracle["sets"][name]["values"].as_array().unwrap();
+        let runs = runs.iter().map(|values| {
+            run("iozone", None, |file, record| {
+                values[place(file, record)?].as_f64()
+            })
+        });
+        iozone::set(name, runs.collect())
+    };
+    let document = compare(&[set("old"), set("new")], &REQUEST).unwrap();
+    let operation = serde_json::to_value(&document.operations[0]).unwrap();
+    for name in ["old", "new"] {
+        let expected = &oracle["sets"][name];
+        let found = &operation["classic"]["sets"][name];
+        for (statistic, expected) in expected["pooled"].as_object().unwrap() {
+            close(&found[statistic], expected, statistic);
+        }
+        close(
+            &operation["estimate"]["values"][name],
+            &expected["value"],
+            name,
+        );
+    }
+    let value = |name: &str| document.operations[0].estimate.values[name].unwrap();
+    let against = document.operations[0].estimate.against["new"]
+        .as_ref()
+        .unwrap();
+    assert!((value("new") / value("old") / against.ratio - 1.0).abs() < 1e-12);
+}
+
+/// Checks that numbers, or the numbers of lists, agree to ten digits.
+fn close(found: &serde_json::Value, expected: &serde_json::Value, what: &str) {
+    let numbers = |value: &serde_json::Value| match value {
+        serde_json::Value::Array(values) => values.clone(),
+        value => vec![value.clone()],
+    };
+    let (found, expected) = (numbers(found), numbers(expected));
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (found, expected) in found.iter().zip(&expected) {
+        let (found, expected) = (found.as_f64().unwrap(), expected.as_f64().unwrap());
+        assert!(
+            (found / expected - 1.0).abs() < 1e-10,
+            "{what}: {found}, expected {expected}"
+        );
+    }
+}
+
 #[test]
 fn single_runs_are_described() {
     let sets = published().map(|set| Set {

@@ -659,9 +659,7 @@ fn row<'a>(
 /// Returns the cell of a set, without a mark.
 pub(super) fn cell(operation: &Operation, set: &SetStatistics<'_>) -> CellView {
     CellView {
-        value: set
-            .pooled
-            .map(|pooled| operation.unit.show(pooled.geometric_mean)),
+        value: set.value.map(|value| operation.unit.show(value)),
         judged: set.judged,
         absence: "no values",
         ..CellView::default()

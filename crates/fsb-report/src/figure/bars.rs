@@ -28,7 +28,7 @@ fn value(row: &Row<'_>, column: usize) -> Option<(f64, Option<Interval>)> {
                 estimate.interval.filter(|_| estimate.is_judged()),
             ))
         }
-        RowData::Operation(found) => Some((found.sets.get(column)?.pooled?.geometric_mean, None)),
+        RowData::Operation(found) => Some((found.sets.get(column)?.value?, None)),
     }
 }
 

@@ -4,8 +4,6 @@
 //! of Technology (2011). Values of all common cells are pooled and described. Sets are compared by
 //! medians, by a t-test with pooled variance, and by the slope of a line through the origin.
 
-use std::collections::BTreeMap;
-
 use indexmap::IndexMap;
 
 use super::collected::{Matrix, Table};
@@ -69,32 +67,18 @@ impl Pool {
     fn new(matrix: &Matrix, cells: usize, columns: &[usize]) -> Option<Pool> {
         let mut sorted = Vec::with_capacity(columns.len() * matrix.runs.len());
         let mut means = Vec::with_capacity(columns.len());
-        // By run: the sum of the logarithms, and their number.
-        let mut logs: BTreeMap<usize, (f64, usize)> = BTreeMap::new();
         for column in columns {
             let before = sorted.len();
             sorted.extend(matrix.column(*column, cells).map(|(_, value)| value));
             let values = &sorted[before..];
             means.push(values.iter().sum::<f64>() / values.len() as f64);
-            for (row, run) in matrix.runs.iter().enumerate() {
-                let log = matrix.log(row, *column);
-                if !log.is_nan() {
-                    let (sum, number) = logs.entry(*run).or_default();
-                    (*sum, *number) = (*sum + log, *number + 1);
-                }
-            }
         }
         if sorted.is_empty() {
             return None;
         }
         let (mean, sd) = mean_and_sd(&sorted);
-        // The run is the unit: one with more blocks does not count more, as in the change that is
-        // printed beside it.
-        let log_mean = logs
-            .values()
-            .map(|(sum, number)| sum / *number as f64)
-            .sum::<f64>()
-            / logs.len() as f64;
+        let log_sum: f64 = sorted.iter().map(|value| libm::log(*value)).sum();
+        let log_mean = log_sum / sorted.len() as f64;
         sorted.sort_unstable_by(f64::total_cmp);
         Some(Pool {
             pooled: pooled(&sorted, mean, sd, log_mean),

@@ -273,7 +273,7 @@ pub struct Pooled {
     pub sd: Option<f64>,
     /// 90 % t-interval of the mean; absent for one value.
     pub ci90: Option<[f64; 2]>,
-    /// Geometric mean; each run has the same weight, however many values it has.
+    /// Geometric mean of the same n values. `estimate.values` has the mean that ratios are of.
     pub geometric_mean: f64,
     pub median: f64,
     /// First quartile, linear interpolation.
@@ -319,6 +319,10 @@ pub enum TVerdict {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimates {
+    /// By set: the geometric mean that the ratios are of, over the cells that every run of all
+    /// sets has. Runs have equal weights, however many blocks they have. Null where runs share no
+    /// cells.
+    pub values: BySet<Option<f64>>,
     /// By set other than the baseline; null where they have no cells in common.
     pub against: BySet<Option<RunLevel>>,
 }

@@ -28,15 +28,15 @@ use fsb_model::set::{GapReason, Set};
 use fsb_model::units;
 use rayon::prelude::*;
 use region::{
-    CellComparisons, Complete, ENOUGH, FALSE_DISCOVERIES, Frame, compare_cells, counted, detailed,
-    estimates,
+    CellComparisons, Complete, ENOUGH, FALSE_DISCOVERIES, Frame, against, compare_cells, counted,
+    detailed,
 };
 
 use crate::comparison::RunMeans;
 use crate::description::chi_squared_quantile;
 use crate::page::{confirm, hold_over_page};
 use crate::prior::effective_cases;
-use crate::sample::AnalysisError;
+use crate::sample::{AnalysisError, Sample};
 use crate::terms::{Between, BetweenSource};
 use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, in_parallel};
 
@@ -318,7 +318,9 @@ fn operation(
     comparisons: &AllCellComparisons,
 ) -> Result<Operation, AnalysisError> {
     let every: Vec<usize> = (0..table.cells.len()).collect();
-    let ranking = frame.rank(table, &every)?;
+    let samples = frame.samples(table, &every);
+    let values = samples.iter().map(value).collect::<Result<_, _>>()?;
+    let ranking = frame.rank_samples(table, &every, samples)?;
     let is_grid = table.is_grid();
 
     let mut operation = Operation {
@@ -328,7 +330,7 @@ fn operation(
         unit: table.key.unit,
         better: table.better,
         classic: classic(table, &every, &frame.names, frame.baseline),
-        estimate: frame.estimates(&ranking),
+        estimate: frame.estimates(values, &ranking),
         grid: is_grid.then(|| grid(frame, &ranking, comparisons, &every)),
         by_file_size: slices(frame, table, comparisons, |size| size.file)?,
         by_record_size: slices(frame, table, comparisons, |size| size.record)?,
@@ -354,6 +356,15 @@ fn operation(
             .is_some()
     });
     Ok(operation)
+}
+
+/// Returns the geometric mean of a set's runs, each with the same weight; `None` without a value.
+fn value(sample: &Sample) -> Result<Option<f64>, AnalysisError> {
+    if sample.values.is_empty() {
+        return Ok(None);
+    }
+    let mean = RunMeans::of_sample(sample)?.moments().0;
+    Ok(Some(crate::verdict::exp(mean)))
 }
 
 fn bar(frame: &Frame, operation: &mut Operation) {
@@ -522,7 +533,7 @@ fn conclude(operation: &mut Operation, names: &[&str], baseline: usize) {
         grid,
         ..
     } = operation;
-    *estimate = estimates(names, baseline, ranking);
+    estimate.against = against(names, baseline, ranking);
     *letters = names
         .iter()
         .map(|name| (*name).to_owned())

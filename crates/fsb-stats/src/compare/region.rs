@@ -286,7 +286,16 @@ impl<'a> Frame<'a> {
 
     /// Returns every pair of sets over a region.
     pub fn rank(&self, table: &Table, columns: &[usize]) -> Result<Ranking, AnalysisError> {
-        let samples = self.samples(table, columns);
+        self.rank_samples(table, columns, self.samples(table, columns))
+    }
+
+    /// Returns every pair of sets over a region whose samples are known.
+    pub fn rank_samples(
+        &self,
+        table: &Table,
+        columns: &[usize],
+        samples: Vec<Sample>,
+    ) -> Result<Ranking, AnalysisError> {
         let borrowed = table.primary && columns.len() == table.cells.len();
         let terms = |baseline: usize, candidate: usize| self.terms(baseline, candidate, borrowed);
         let mut ranking = Ranking::of_samples(&samples, &terms, table.better, self.theta)?;
@@ -327,9 +336,13 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Returns the comparisons of the candidates in a ranking.
-    pub fn estimates(&self, ranking: &Ranking) -> Estimates {
-        estimates(&self.names, self.baseline, ranking)
+    /// Returns the values of the samples, and the comparisons of the candidates in a ranking.
+    pub fn estimates(&self, values: Vec<Option<f64>>, ranking: &Ranking) -> Estimates {
+        let names = self.names.iter().map(|name| (*name).to_owned());
+        Estimates {
+            values: names.zip(values).collect(),
+            against: against(&self.names, self.baseline, ranking),
+        }
     }
 
     /// Returns one entry for each set, by name.
@@ -346,20 +359,21 @@ impl<'a> Frame<'a> {
 }
 
 /// Returns the comparisons of all sets except the baseline in a ranking.
-pub(super) fn estimates(names: &[&str], baseline: usize, ranking: &Ranking) -> Estimates {
+pub(super) fn against(
+    names: &[&str],
+    baseline: usize,
+    ranking: &Ranking,
+) -> BySet<Option<RunLevel>> {
     let candidates = names.iter().enumerate().filter(|(set, _)| *set != baseline);
-    Estimates {
-        against: candidates
-            .map(|(set, name)| {
-                (
-                    (*name).to_owned(),
-                    ranking
-                        .comparison(baseline, set)
-                        .map(|comparison| run_level(&comparison)),
-                )
-            })
-            .collect(),
-    }
+    candidates
+        .map(|(set, name)| {
+            let comparison = ranking.comparison(baseline, set);
+            (
+                (*name).to_owned(),
+                comparison.map(|comparison| run_level(&comparison)),
+            )
+        })
+        .collect()
 }
 
 fn run_level(comparison: &Comparison) -> RunLevel {
