@@ -101,7 +101,7 @@ static KINDS: &[KnownKind] = &[
     unread("compressed by xz", "decompress it: xzcat FILE > NEW", |head| head.starts_with(b"\xfd7zXZ\0")),
     unread("compressed by zstd", "decompress it: zstdcat FILE > NEW", |head| head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])),
     unread("compressed by bzip2", "decompress it: bzcat FILE > NEW", |head| head.starts_with(b"BZh")),
-    unread("a spreadsheet", "fsb reads the text that IOzone prints, also with -b", is_spreadsheet),
+    unread("a spreadsheet", "fsb reads the .wks and .xlsx of 'iozone -b', and text that IOzone prints", is_spreadsheet),
     unread("a zip archive", "unpack it: unzip FILE", |head| head.starts_with(ZIP)),
     unread("a tar archive", "unpack it: tar xf FILE", |head| head.get(257..262) == Some(b"ustar")),
     unread("a web page", "fsb reads what the tools print; use that file", is_web_page),

@@ -47,5 +47,7 @@ mod tool;
 pub use fio::executions;
 pub use identify::FileKind;
 pub use iozone::operation;
-pub use registry::{TOOLS, identify, identify_file, read_execution, read_file, tool_titles};
-pub use tool::{CODES, Problem, ReadError, Tool};
+pub use registry::{
+    BUILT_IN, TOOLS, built_in, identify, identify_file, read_execution, read_file, tool_titles,
+};
+pub use tool::{BuiltIn, CODES, Problem, ReadError, Tool};

@@ -8,10 +8,10 @@ use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 
 use crate::identify::{self, FileKind};
 use crate::label::{self, Label};
-use crate::tool::{Problem, ReadError, Tool};
+use crate::tool::{BuiltIn, Problem, ReadError, Tool};
 use crate::{
     bonnie, dbench, dlio, elbencho, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone,
-    kdiskmark, mdtest, pgbench, phoronix, postmark, smallfile, stress_ng, sysbench,
+    kdiskmark, mdtest, pgbench, phoronix, pokorny, postmark, smallfile, stress_ng, sysbench,
 };
 
 /// Bytes at the start of a file that decide which tool wrote it.
@@ -40,7 +40,22 @@ pub static TOOLS: &[Tool] = &[
     elbencho::TOOL,
     kdiskmark::TOOL,
     dlio::TOOL,
+    pokorny::TOOL,
 ];
+
+/// Published results that the program contains.
+pub static BUILT_IN: &[BuiltIn] = &[pokorny::BUILT_IN];
+
+/// Returns the built-in results that a path names, with their parts. Returns `None` if there is
+/// such a file, or no such results.
+pub fn built_in(path: &Path) -> Option<(&'static BuiltIn, Vec<&str>)> {
+    let mut names = path.to_str()?.split('/');
+    let first = names.next()?;
+    let found = BUILT_IN.iter().find(|found| found.name == first)?;
+    let (parts, known) = (names.collect::<Vec<_>>(), (found.parts)());
+    let is_known = parts.iter().all(|part| known.contains(part));
+    (is_known && path.symlink_metadata().is_err()).then_some((found, parts))
+}
 
 /// The largest number of tools that a sentence names.
 const NAMED: usize = 12;
@@ -102,6 +117,9 @@ pub fn read_execution(files: &[&Path]) -> Result<Vec<Run>, ReadError> {
 }
 
 fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
+    if let Some((found, parts)) = built_in(path) {
+        return (found.read)(&parts);
+    }
     let mut file = fsb_store::input::open_or_pipe(path)?;
     let mut head = Vec::new();
     (&mut file).take(HEAD as u64).read_to_end(&mut head)?;

@@ -32,6 +32,22 @@ pub struct Tool {
     pub read: fn(&mut dyn BufRead) -> Result<Vec<Run>, ReadError>,
 }
 
+/// Published results that the program contains. They are read as files are, by the path
+/// `NAME[/PART…]`.
+pub struct BuiltIn {
+    /// The name in lower case.
+    pub name: &'static str,
+    /// One line of help.
+    pub about: &'static str,
+    /// Returns the names of the parts that can be read alone.
+    pub parts: fn() -> Vec<&'static str>,
+    /// Reads the runs of these parts; of all without any. Paths are left empty.
+    ///
+    /// # Errors
+    /// Fails if these parts have no values in common.
+    pub(crate) read: fn(&[&str]) -> Result<Vec<Run>, ReadError>,
+}
+
 /// An error of reading the output of a tool: the file and the problem.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {problem}", name(.path.as_deref()))]

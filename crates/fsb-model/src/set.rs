@@ -66,6 +66,9 @@ pub struct Run {
     /// Values over time, as a tool logs them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<Timeline>,
+    /// The values within the run whose arithmetic means are values of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Samples>,
     /// Problems of the file that do not make it useless.
     pub warnings: Vec<Remark>,
     /// Failures that the tool reported. The work that they concern has gaps instead of values.
@@ -170,6 +173,9 @@ pub enum GapReason {
     Absent,
 }
 
+/// The operation of a file that does not name its work. Such a series has no workload.
+pub const UNKNOWN_WORK: &str = "iteration";
+
 /// Latencies of one operation, merged and never averaged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
@@ -194,6 +200,20 @@ pub struct Timeline {
     /// The end of each interval in seconds from the start of the first one, ascending, and its
     /// value.
     pub points: Vec<(f64, f64)>,
+}
+
+/// The values within a run whose arithmetic mean is its only value of an operation in a metric.
+/// They are parts of one run and no repetitions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    /// As in [`Series`].
+    pub workload: Option<String>,
+    /// As in [`Series`].
+    pub operation: String,
+    /// As in [`Series`].
+    pub metric: String,
+    /// In the unit of the series, in order.
+    pub values: Vec<f64>,
 }
 
 /// A remark about a file.
@@ -238,6 +258,41 @@ impl Failure {
 }
 
 impl Run {
+    /// Joins the blocks of executions: the runs of one path and system that are blocks become one
+    /// run with the values of all of them. Other runs stay as they are.
+    pub fn join_blocks(runs: Vec<Run>) -> Vec<Run> {
+        let mut joined: Vec<Run> = Vec::new();
+        for run in runs {
+            let is_same = |known: &&mut Run| {
+                known.block.is_some() && known.path == run.path && known.system == run.system
+            };
+            match joined.iter_mut().find(is_same) {
+                Some(known) if run.block.is_some() => known.append(run),
+                _ => joined.push(run),
+            }
+        }
+        joined
+    }
+
+    /// Adds the values, gaps, failures and remarks of another block.
+    fn append(&mut self, block: Run) {
+        for series in block.series {
+            let known = self.series.iter_mut().find(|known| {
+                (&known.workload, &known.operation, &known.metric)
+                    == (&series.workload, &series.operation, &series.metric)
+            });
+            match known {
+                Some(known) => {
+                    known.points.extend(series.points);
+                    known.gaps.extend(series.gaps);
+                }
+                None => self.series.push(series),
+            }
+        }
+        self.failures.extend(block.failures);
+        self.warnings.extend(block.warnings);
+    }
+
     /// Returns whether it has no value, because nothing ran or everything failed.
     pub fn is_dead(&self) -> bool {
         self.series.iter().all(|series| series.points.is_empty())

@@ -2,7 +2,7 @@
 
 use std::ops::Not;
 
-use fsb_model::set::{Failure, GapReason, Point, Run, Series, Set, Setting};
+use fsb_model::set::{Failure, GapReason, Point, Run, Samples, Series, Set, Setting, UNKNOWN_WORK};
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 use fsb_stats::compare::{
@@ -446,6 +446,76 @@ fn the_statistics_of_runs_that_lack_cells_are_those_of_scipy() {
         .as_ref()
         .unwrap();
     assert!((value("new") / value("old") / against.ratio - 1.0).abs() < 1e-12);
+}
+
+/// Returns a run with one value, the mean of these samples.
+fn sampled(workload: Option<&str>, operation: &str, values: &[f64]) -> Run {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let mut one = run("micro", workload, |_, _| Some(mean));
+    one.series[0].points.truncate(1);
+    one.series[0].operation = operation.to_owned();
+    one.samples = vec![Samples {
+        workload: workload.map(str::to_owned),
+        operation: operation.to_owned(),
+        metric: "throughput".to_owned(),
+        values: values.to_vec(),
+    }];
+    one
+}
+
+#[test]
+fn samples_within_a_run_are_described_and_the_run_is_the_unit() {
+    let set = |name: &str, samples: &[&[f64]]| {
+        let runs = samples
+            .iter()
+            .map(|values| sampled(Some("create"), "create", values));
+        iozone::set(name, runs.collect())
+    };
+    let old = set("old", &[&[100.0, 110.0, 90.0, 500.0]]);
+    let new = set("new", &[&[210.0, 200.0, 190.0], &[220.0, 230.0, 180.0]]);
+    let document = compare(&[old, new], &REQUEST).unwrap();
+    let operation = &document.operations[0];
+    let pooled = |name: &str| operation.classic.sets[name].as_ref().unwrap();
+    assert_eq!(
+        (pooled("old").n, pooled("old").mean, pooled("new").n),
+        (4, 200.0, 6)
+    );
+    let against = operation.classic.against["new"].as_ref().unwrap();
+    assert!(against.t_p.is_some());
+    // The value of the run is the arithmetic mean of its samples.
+    let value = operation.estimate.values["old"].unwrap();
+    assert!((value - 200.0).abs() < 1e-9, "{value}");
+    let estimate = operation.estimate.against["new"].as_ref().unwrap();
+    assert_eq!(estimate.verdict, Verdict::NotJudged);
+    assert_eq!((document.sets[1].runs, document.sets[1].blocks), (2, None));
+}
+
+#[test]
+fn work_without_a_name_is_the_only_work_of_the_others() {
+    let set = |workload: Option<&str>, operation: &str| {
+        let runs = vec![sampled(workload, operation, &[1.0, 2.0])];
+        iozone::set(workload.unwrap_or("unnamed"), runs)
+    };
+    let unknown = || set(None, UNKNOWN_WORK);
+    let named = set(Some("create"), "create");
+    for sets in [[unknown(), named.clone()], [named.clone(), unknown()]] {
+        let document = compare(&sets, &REQUEST).unwrap();
+        let operation = &document.operations[0];
+        assert_eq!(
+            (operation.workload.as_deref(), operation.operation.as_str()),
+            (Some("create"), "create")
+        );
+        for name in ["unnamed", "create"] {
+            assert_eq!(
+                operation.classic.sets[name].as_ref().unwrap().n,
+                2,
+                "{name}"
+            );
+        }
+    }
+    let other = set(Some("read"), "read");
+    let apart = compare(&[unknown(), named, other], &REQUEST).unwrap();
+    assert!(apart.operations.is_empty());
 }
 
 /// Checks that numbers, or the numbers of lists, agree to ten digits.

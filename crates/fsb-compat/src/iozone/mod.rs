@@ -7,6 +7,7 @@ mod parse;
 pub mod print;
 pub mod sequence;
 mod sheet;
+mod sheet_text;
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -38,8 +39,8 @@ pub const COLUMNS: [&str; 13] = [
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,
     title: "IOzone",
-    about: "text output of 3.327 to 3.5xx: automatic mode, one size, -R, -t, -N, -O, -+u",
-    looks_for: "its banner, the heading 'kB reclen write', or a report of -R",
+    about: "text of 3.327 to 3.5xx: automatic mode, one size, -R, -t, -N, -O, -+u; .wks, .xlsx of -b",
+    looks_for: "its banner, the heading 'kB reclen write', a report of -R, or a spreadsheet of -b",
     values: "kB/s of 1024 bytes, with -O ops/s, with -N µs per operation (lower is better)",
     repetition: "an execution",
     recognise,
@@ -47,7 +48,8 @@ pub(crate) const TOOL: Tool = Tool {
 };
 
 fn recognise(head: &[u8]) -> bool {
-    holds(head, b"Iozone: Performance Test")
+    sheet_text::is_sheet(head)
+        || holds(head, b"Iozone: Performance Test")
         || holds(head, b"Children see throughput for")
         || head.split(|byte| *byte == b'\n').any(|line| {
             Layout::of_heading(line).is_some() || report_title(line.trim_ascii()).is_some()
@@ -85,6 +87,16 @@ static MESSAGES: &Messages = &[
 
 /// Reads the executions in an input, each with at least one value.
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
+    if !sheet_text::is_sheet(input.fill_buf()?) {
+        return read_text(input);
+    }
+    let mut file = Vec::new();
+    input.read_to_end(&mut file)?;
+    let text = sheet_text::text_of(&file).map_err(|why| ReadError::refused(NAME, why))?;
+    read_text(&mut text.as_bytes())
+}
+
+fn read_text(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut lines = Lines::new(input);
     let mut runs = Runs::new(NAME);
     let mut execution = Execution::new();

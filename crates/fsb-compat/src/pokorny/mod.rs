@@ -4,13 +4,19 @@
 //! command line is [`Options`]; its published results are [`appendix_c`]; [`samples_csv`] writes
 //! samples as it does.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod appendix;
+mod results;
+
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use fsb_model::{Identity, WorkloadSpec, nearest};
-use serde::Deserialize;
 use serde_json::json;
+
+pub(crate) use appendix::BUILT_IN;
+pub use appendix::{NOTE, PublishedMean, PublishedTest, RateTable, TITLE, appendix_c};
+pub(crate) use results::TOOL;
 
 // The options of the 2023 tool, as its user guide (appendix B.4.1) lists them, from the command
 // line and from `settings.ini`. The command line wins.
@@ -339,141 +345,6 @@ fn sinks(text: &str) -> Result<Sinks, OptionError> {
     Ok(sinks)
 }
 
-// The published cycles of Appendix C, as means an iteration, beside the rates of tables 6.1 to 6.3.
-
-/// The title of the table.
-pub const TITLE: &str = "Beside the published results (Pokorný 2023, tables 6.1 to 6.3)";
-
-/// The facts that a reader of the table must know.
-pub const NOTE: &str = "Rates from the mean time of one iteration, which creates 1000 files, or reads or writes 8 MiB. \
-The published values come from the cycles of Appendix C. They were measured on eight virtual processors with network \
-disks (section 6.1), so that only the order of the file systems can be compared, not the rates. In brackets: the number \
-as printed in tables 6.1 to 6.3, if it differs. The MB/s printed in tables 6.2 and 6.3 are one divided by the seconds of \
-an iteration, an eighth of the MiB/s moved.";
-
-/// The mean of the published cycles of one test on one file system.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PublishedMean {
-    /// The test.
-    pub test: &'static PublishedTest,
-    /// The file system as printed.
-    pub file_system: &'static str,
-    /// Mean seconds an iteration.
-    pub seconds: f64,
-    /// The number of printed cycles.
-    pub cycles: usize,
-    /// The rate in the tables 6.1 to 6.3, as printed.
-    pub printed: Option<String>,
-}
-
-/// The table of rates that a test is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RateTable {
-    /// Table 6.1: files created in a second.
-    Created,
-    /// Table 6.2: reading.
-    Read,
-    /// Table 6.3: writing.
-    Written,
-}
-
-/// A published test.
-#[derive(Debug, PartialEq, Eq)]
-pub struct PublishedTest {
-    /// The table of its cycles in Appendix C.
-    appendix: &'static str,
-    /// The label of the suite's workload.
-    pub label: &'static str,
-    /// The table of its rates.
-    pub table: RateTable,
-}
-
-/// The tests, in the order of Appendix C.
-#[rustfmt::skip] // a table reads as one
-static TESTS: [PublishedTest; 9] = [
-    PublishedTest { appendix: "C.1", label: "create 1000 files", table: RateTable::Created },
-    PublishedTest { appendix: "C.2", label: "sequential read 512 KB", table: RateTable::Read },
-    PublishedTest { appendix: "C.3", label: "sequential read 4096 KB", table: RateTable::Read },
-    PublishedTest { appendix: "C.4", label: "random read 512 KB", table: RateTable::Read },
-    PublishedTest { appendix: "C.5", label: "random read 4096 KB", table: RateTable::Read },
-    PublishedTest { appendix: "C.6", label: "sequential write 512 KB", table: RateTable::Written },
-    PublishedTest { appendix: "C.7", label: "sequential write 4096 KB", table: RateTable::Written },
-    PublishedTest { appendix: "C.8", label: "random write 512 KB", table: RateTable::Written },
-    PublishedTest { appendix: "C.9", label: "random write 4096 KB", table: RateTable::Written },
-];
-
-/// The file systems, in the order of the tables.
-const FILE_SYSTEMS: [&str; 4] = ["ext2", "ext4", "btrfs", "ntfs"];
-
-#[derive(Deserialize)]
-struct CycleRow {
-    table: String,
-    file_system: String,
-    microseconds_per_iteration: f64,
-}
-
-/// Returns the printed rates by test and file system.
-fn printed_rates() -> BTreeMap<(String, String), String> {
-    /// The columns before those of the file systems: table, test, unit.
-    const BEFORE: usize = 3;
-    let mut reader = csv::Reader::from_reader(include_str!("tables-6.csv").as_bytes());
-    let heads = reader.headers().cloned().unwrap_or_default();
-    let rows = reader.records().flatten().flat_map(|row| {
-        let test = row[1].to_owned();
-        let rates = heads
-            .iter()
-            .zip(&row)
-            .skip(BEFORE)
-            .filter(|(_, rate)| !rate.is_empty());
-        rates
-            .map(|(fs, rate)| ((test.clone(), fs.to_owned()), rate.to_owned()))
-            .collect::<Vec<_>>()
-    });
-    rows.collect()
-}
-
-/// Returns the means over the printed cycles, in the order of the tables. In print, C.1 has 29 rows
-/// of btrfs, C.4 shows the same column for ext2 and ext4, and C.5 has no ntfs. The data keep these
-/// defects. The mean of ext4 in C.4 comes from table 6.2.
-pub fn appendix_c() -> Vec<PublishedMean> {
-    let mut sums: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
-    let mut reader = csv::Reader::from_reader(include_str!("appendix-c.csv").as_bytes());
-    for row in reader.deserialize::<CycleRow>().flatten() {
-        let test = TESTS.iter().position(|test| test.appendix == row.table);
-        let file_system = FILE_SYSTEMS
-            .iter()
-            .position(|name| *name == row.file_system);
-        if let Some(place) = test.zip(file_system) {
-            let (sum, count) = sums.entry(place).or_default();
-            *sum += row.microseconds_per_iteration;
-            *count += 1;
-        }
-    }
-    let printed = printed_rates();
-    let mean = |((test, file_system), (sum, cycles)): ((usize, usize), (f64, usize))| {
-        let (test, file_system) = (&TESTS[test], FILE_SYSTEMS[file_system]);
-        let printed = printed
-            .get(&(test.label.to_owned(), file_system.to_owned()))
-            .cloned();
-        let seconds = match (
-            test.appendix,
-            file_system,
-            printed.as_ref().and_then(|rate| rate.parse::<f64>().ok()),
-        ) {
-            ("C.4", "ext4", Some(rate)) => 1.0 / rate,
-            _ => sum / cycles as f64 * 1e-6,
-        };
-        PublishedMean {
-            test,
-            file_system,
-            seconds,
-            cycles,
-            printed,
-        }
-    };
-    sums.into_iter().map(mean).collect()
-}
-
 /// Returns the samples as CSV in the columns of Appendix C: number, value, unit. The values are
 /// microseconds with three decimals, because the clock counts nanoseconds.
 pub fn samples_csv(seconds: &[f64]) -> String {
@@ -581,55 +452,6 @@ mod tests {
         fn no_ini_text_panics(text in "(\\PC|\n|=|\\[){0,60}") {
             let _ = Options::default().set_from_ini(&text);
         }
-    }
-
-    /// Tables 6.1 to 6.3 print the same means in other units: files a second, and one divided by
-    /// seconds.
-    #[test]
-    fn the_means_agree_with_the_tables_of_the_text() {
-        let means = appendix_c();
-        assert!(!means.is_empty());
-        for PublishedMean {
-            test,
-            file_system,
-            seconds,
-            printed,
-            ..
-        } in &means
-        {
-            let printed: f64 = printed
-                .as_ref()
-                .expect("every test is in a table")
-                .parse()
-                .unwrap();
-            let (amount, tolerance) = match test.table {
-                // His program kept more digits than the whole microseconds of the appendix, and the
-                // appendix lacks a cycle of btrfs.
-                RateTable::Created => (1000.0, 60.0),
-                // The tables have one digit after the point, and two below 1.
-                RateTable::Read | RateTable::Written => {
-                    (1.0, if printed < 1.0 { 0.006 } else { 0.051 })
-                }
-            };
-            let rate = amount / seconds;
-            assert!(
-                (rate - printed).abs() < tolerance,
-                "{} on {file_system}: {rate}, printed {printed}",
-                test.label
-            );
-        }
-    }
-
-    #[test]
-    fn values_missing_in_print_stay_missing() {
-        let means = appendix_c();
-        assert_eq!(means.len(), 35);
-        assert_eq!(means.iter().map(|mean| mean.cycles).sum::<usize>(), 1049);
-        assert!(
-            !means
-                .iter()
-                .any(|mean| mean.test.label == "random read 4096 KB" && mean.file_system == "ntfs")
-        );
     }
 
     /// The first rows of Appendix C, for ext2.

@@ -79,8 +79,15 @@ fn every_run_knows_its_tool_version_and_path() {
 /// Returns whether the tool prints no version into such a file.
 fn has_no_version(tool: &str, path: &Path) -> bool {
     let name = path.file_name().unwrap().to_string_lossy();
-    ["hyperfine", "ioping", "fio-log"].contains(&tool)
+    ["hyperfine", "ioping", "fio-log", "micro"].contains(&tool)
+        || is_binary(path)
         || tool == "pgbench" && ["log-", "alone"].iter().any(|part| name.contains(part))
+}
+
+/// Returns whether a file is a spreadsheet, which has no lines to cut or to end otherwise.
+fn is_binary(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    ending == "wks" || ending == "xlsx"
 }
 
 #[test]
@@ -203,6 +210,11 @@ fn a_tool_without_results_says_what_is_missing() {
             "no metrics",
         ),
         ("{\"params\": {\"files_per_thread\": 1}}", "no rate"),
+        ("#,value,unit\n1,2.0,m\n", "no line with a number"),
+        (
+            "{\"schema\": \"fsbench/report/1\", \"targets\"",
+            "cut or damaged",
+        ),
     ] {
         let message = refusal(directory.path(), content.as_bytes());
         assert!(message.contains(why), "{message}");
@@ -287,7 +299,8 @@ fn a_cut_text_gives_no_value_that_the_whole_does_not() {
         // One document of smallfile and one array of ioping are results only as a whole. Logs and
         // progress lines are added up, so that fewer of them have another sum. A run that was
         // aborted or failed has no value.
-        let is_whole = ["smallfile", "ioping"].contains(tool) && path.ends_with(".json")
+        let is_whole = ["smallfile", "ioping", "micro"].contains(tool) && path.ends_with(".json")
+            || is_binary(Path::new(&*path))
             || [
                 "periods",
                 "log-",
@@ -296,6 +309,7 @@ fn a_cut_text_gives_no_value_that_the_whole_does_not() {
                 "aborted",
                 "failures",
                 "3.2-create",
+                "samples",
             ]
             .iter()
             .any(|part| path.contains(part));
@@ -341,6 +355,9 @@ const ROW: &str = "              64       8  2444640  7100397 15972885 22737791 
 #[test]
 fn lines_may_end_as_on_windows() {
     for (tool, path) in every_file() {
+        if is_binary(&path) {
+            continue;
+        }
         let text = fs::read_to_string(&path).unwrap();
         let tool = TOOLS.iter().find(|known| known.name == tool).unwrap();
         let Ok(runs) = (tool.read)(&mut text.as_bytes()) else {

@@ -465,3 +465,54 @@ iozone test complete.
     );
     assert!(run.warnings.is_empty(), "{:?}", run.warnings);
 }
+
+#[test]
+fn a_spreadsheet_has_the_values_of_the_text_beside_it() {
+    for (sheet, text) in [
+        ("auto.wks", "auto-wks.txt"),
+        ("auto.xlsx", "auto-xlsx.txt"),
+        ("ops.wks", "ops-wks.txt"),
+        ("throughput.xlsx", "throughput-xlsx.txt"),
+    ] {
+        let read = |name: &str| {
+            let path = crate::golden(&format!("iozone/{name}"));
+            fsb_compat::read_file(&path).unwrap().remove(0)
+        };
+        let (found, mut expected) = (read(sheet), read(text));
+        // The reports of throughput mode have the rates of the children alone.
+        if sheet.starts_with("throughput") {
+            let is_reported = |metric: &str| metric == "throughput";
+            expected.series.retain(|series| is_reported(&series.metric));
+        }
+        assert!(
+            found
+                .command
+                .as_ref()
+                .is_some_and(|command| command.contains(sheet))
+        );
+        let values = |run: &fsb_model::set::Run| {
+            let mut values = Vec::new();
+            for series in &run.series {
+                for point in &series.points {
+                    let place = (point.file_size, point.record_size);
+                    let name = (series.workload.clone(), series.operation.clone());
+                    values.push((name, series.metric.clone(), place, point.value.to_bits()));
+                }
+            }
+            values.sort();
+            values
+        };
+        assert!(!values(&found).is_empty(), "{sheet}");
+        assert_eq!(values(&found), values(&expected), "{sheet}");
+        assert_eq!(found.warnings, [], "{sheet}");
+    }
+}
+
+#[test]
+fn a_spreadsheet_of_something_else_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("other.wks");
+    std::fs::write(&path, b"\x09\0\x04\0\x02\0\x10\0\x0a\0\0\0").unwrap();
+    let error = fsb_compat::read_file(&path).unwrap_err().to_string();
+    assert!(error.contains("not a command line of IOzone"), "{error}");
+}

@@ -7,6 +7,7 @@ mod fio;
 mod fio_log;
 mod hyperfine;
 mod iozone;
+mod micro;
 mod others;
 mod ours;
 mod pgbench;

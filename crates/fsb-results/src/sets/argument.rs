@@ -152,9 +152,18 @@ fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>>
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => directory(path, warnings),
         Ok(_) => Ok(vec![file(path)]),
+        Err(_) if fsb_compat::built_in(path).is_some() => Ok(vec![Found::File(path.to_owned())]),
         Err(_) if is_glob(path) && path.symlink_metadata().is_err() => glob(path, warnings),
         Err(error) => {
             let message = format!("cannot read {}: {error}", path.display());
+            if let Some(help) = published_parts(path) {
+                return Err(failure::advised_call(
+                    &code::UNREADABLE,
+                    &error,
+                    message,
+                    help,
+                ));
+            }
             let is_name = path
                 .to_str()
                 .is_some_and(|name| fsb_testbed::fs::REGISTRY.iter().any(|fs| fs.name() == name));
@@ -169,6 +178,16 @@ fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>>
             })
         }
     }
+}
+
+/// Returns the parts of the built-in results that a path begins with.
+fn published_parts(path: &Path) -> Option<String> {
+    let first = path.iter().next()?;
+    let found = fsb_compat::BUILT_IN
+        .iter()
+        .find(|found| first == found.name)?;
+    let parts = (found.parts)().join(", ");
+    Some(format!("the parts of {} are {parts}", found.name))
 }
 
 /// Returns the file, or its run directory if it is a file of one. A published page is a run.

@@ -414,6 +414,7 @@ fn called(paths: &[PathBuf], files: &[PathBuf]) -> PathBuf {
     match paths {
         [path] if path.is_dir() => path.canonicalize().unwrap_or_else(|_| path.clone()),
         [path] if is_glob(path) && !path.exists() => before_wildcard(path),
+        [path] if fsb_compat::built_in(path).is_some() => path.clone(),
         [path] => path.with_extension(""),
         _ => family(files).unwrap_or_else(|| files[0].with_extension("")),
     }

@@ -25,9 +25,11 @@ pub(super) fn classic(
     let samples: Vec<Option<Pool>> = table
         .sets
         .iter()
-        .map(|set| {
+        .enumerate()
+        .map(|(place, set)| {
+            let samples = table.samples.get(place).map_or(&[][..], Vec::as_slice);
             set.as_ref()
-                .and_then(|matrix| Pool::new(matrix, table.cells.len(), columns))
+                .and_then(|matrix| Pool::new(matrix, table.cells.len(), columns, samples))
         })
         .collect();
     let sets = names.iter().zip(&samples).map(|(name, sample)| {
@@ -64,7 +66,8 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(matrix: &Matrix, cells: usize, columns: &[usize]) -> Option<Pool> {
+    /// Pools the values of cells, or the samples that they are means of.
+    fn new(matrix: &Matrix, cells: usize, columns: &[usize], samples: &[f64]) -> Option<Pool> {
         let mut sorted = Vec::with_capacity(columns.len() * matrix.runs.len());
         let mut means = Vec::with_capacity(columns.len());
         for column in columns {
@@ -72,6 +75,9 @@ impl Pool {
             sorted.extend(matrix.column(*column, cells).map(|(_, value)| value));
             let values = &sorted[before..];
             means.push(values.iter().sum::<f64>() / values.len() as f64);
+        }
+        if !samples.is_empty() {
+            sorted = samples.to_vec();
         }
         if sorted.is_empty() {
             return None;

@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fsb_model::metric::{self, Role};
-use fsb_model::set::{Failure, GapReason, Histogram, Point, Run, Series, Set, Setting, Timeline};
+use fsb_model::set::{
+    Failure, GapReason, Histogram, Point, Run, Samples, Series, Set, Setting, Timeline,
+    UNKNOWN_WORK,
+};
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 
@@ -76,6 +79,8 @@ pub struct Collected {
     pub(super) settings: BTreeMap<(Option<String>, String), BTreeSet<String>>,
     /// Values over time, in the order of the runs.
     pub(super) timelines: Vec<Timeline>,
+    /// The values within the runs, and the number of these runs.
+    samples: Vec<(Samples, usize)>,
     /// Nanoseconds with their counts, by workload and operation.
     pub(super) latencies: BTreeMap<(Option<String>, String), BTreeMap<u64, u64>>,
 }
@@ -404,6 +409,9 @@ impl Collected {
         run.histograms
             .iter()
             .for_each(|histogram| self.push_latencies(histogram));
+        for samples in &run.samples {
+            self.push_samples(samples);
+        }
         let room = MOST_TIMELINES.saturating_sub(self.timelines.len());
         self.timelines
             .extend(run.timelines.iter().take(room).cloned());
@@ -488,6 +496,32 @@ impl Collected {
             let sum = bins.entry(*nanoseconds).or_default();
             *sum = sum.saturating_add(*count);
         }
+    }
+
+    fn push_samples(&mut self, samples: &Samples) {
+        for (known, runs) in &mut self.samples {
+            if (&known.workload, &known.operation, &known.metric)
+                == (&samples.workload, &samples.operation, &samples.metric)
+            {
+                known.values.extend(&samples.values);
+                *runs += 1;
+                return;
+            }
+        }
+        self.samples.push((samples.clone(), 1));
+    }
+
+    /// Returns the values within the runs of an operation, if all of its runs have them.
+    fn samples_of(&self, key: &Key, runs: usize) -> Vec<f64> {
+        for (known, of_runs) in &self.samples {
+            // A workload's name may have been dropped to compare different tools.
+            let is_workload = key.workload.is_none() || known.workload == key.workload;
+            let is_rest = (&known.operation, &known.metric) == (&key.operation, &key.metric);
+            if *of_runs == runs && is_workload && is_rest {
+                return known.values.clone();
+            }
+        }
+        Vec::new()
     }
 
     /// Returns whether no run was added, not even a failed one.
@@ -705,6 +739,8 @@ pub(super) struct Table {
     /// Cells by set, common or not: the number of its cells, and the number of cells that no other
     /// set has.
     pub coverage: Vec<(usize, usize)>,
+    /// By set: the values within its runs, if the table has one cell and all runs have them.
+    pub samples: Vec<Vec<f64>>,
     /// By set: the reason why a run of it has no value, so that nothing of it is judged.
     pub lost: Vec<Option<GapReason>>,
     /// By set: whether its times are a few ticks of the tool's clock.
@@ -834,6 +870,7 @@ impl Table {
             better,
             primary: false,
             cells,
+            samples: Vec::new(),
             sets: pooled,
             coverage: Vec::new(),
             lost,
@@ -983,6 +1020,7 @@ pub(super) fn missing(every: &[Table], baseline: usize) -> Vec<Vec<Subject>> {
 /// Returns the values of all sets as tables, in the order of the first occurrence of operations,
 /// the baseline's first. It takes the values out of the sets, so that they are in memory once.
 pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
+    name_unknown_work(sets);
     let anonymous: HashSet<String> = shared_names(sets).into_iter().map(str::to_owned).collect();
     let mut places: HashMap<Key, usize> = HashMap::new();
     let mut parts: Vec<(Key, Vec<Option<Column>>)> = Vec::new();
@@ -1008,10 +1046,60 @@ pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
             parts[place].1[set] = Some(column);
         }
     }
-    parts
+    let mut tables: Vec<Table> = parts
         .into_iter()
         .map(|(key, columns)| table(key, columns))
-        .collect()
+        .collect();
+    for table in &mut tables {
+        if table.cells.len() != 1 {
+            continue;
+        }
+        for (set, matrix) in sets.iter().zip(&table.sets) {
+            let runs = matrix.as_ref().map_or(0, |matrix| matrix.runs.len());
+            table.samples.push(set.samples_of(&table.key, runs));
+        }
+    }
+    tables
+}
+
+/// Gives work that a file does not name the name of the only work of the other sets. If they have
+/// several, or different ones, it stays unknown.
+fn name_unknown_work(sets: &mut [Collected]) {
+    let unknown = (None, UNKNOWN_WORK.to_owned());
+    let mut known: Option<Subject> = None;
+    for set in sets.iter() {
+        let mut subjects: Vec<Subject> = Vec::new();
+        for column in &set.columns {
+            let subject = column.key.subject();
+            if subject != unknown && !subjects.contains(&subject) {
+                subjects.push(subject);
+            }
+        }
+        let is_other = subjects
+            .iter()
+            .any(|own| known.as_ref().is_some_and(|name| name != own));
+        if subjects.len() > 1 || is_other {
+            return;
+        }
+        known = subjects.pop().or(known);
+    }
+    let Some((workload, operation)) = known else {
+        return;
+    };
+    for set in sets {
+        for column in &mut set.columns {
+            if column.key.subject() == unknown {
+                column.key.workload.clone_from(&workload);
+                column.key.operation.clone_from(&operation);
+            }
+        }
+        for (samples, _) in &mut set.samples {
+            if (&samples.workload, &samples.operation) == (&unknown.0, &unknown.1) {
+                samples.workload.clone_from(&workload);
+                samples.operation.clone_from(&operation);
+            }
+        }
+    }
 }
 
 /// Returns whether a tool names a workload by its command, which contains the path of the file
@@ -1110,6 +1198,7 @@ fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
     Table {
         coverage,
         cells: common,
+        samples: Vec::new(),
         sets,
         key,
         better,

@@ -238,6 +238,10 @@ pub struct Operation {
     /// The values of each run over time, by set: seconds and value. Empty for sets without them.
     #[serde(skip)]
     pub timelines: BySet<Vec<Vec<(f64, f64)>>>,
+    /// The values within the runs whose means are the values of the runs, by set; only of sets
+    /// whose files hold them.
+    #[serde(skip_serializing_if = "BySet::is_empty")]
+    pub samples: BySet<Vec<f64>>,
     /// The reason why a run of a set has no value, by set.
     #[serde(skip_serializing_if = "BySet::is_empty")]
     pub gaps: BySet<GapReason>,

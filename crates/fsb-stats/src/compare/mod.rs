@@ -338,6 +338,7 @@ fn operation(
         letters: frame.by_set(|set| ranking.letters[set].clone()),
         latencies: BySet::new(),
         timelines: BySet::new(),
+        samples: samples_by_set(frame, table),
         gaps: frame
             .names
             .iter()
@@ -553,6 +554,17 @@ fn conclude(operation: &mut Operation, names: &[&str], baseline: usize) {
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 /// A quantile is shown where at least this number of values lies beyond it.
 const FEWEST_BEYOND: f64 = 100.0;
+
+/// Returns the values within the runs, by set; sets without them are left out.
+fn samples_by_set(frame: &Frame, table: &Table) -> BySet<Vec<f64>> {
+    let mut by_set = BySet::new();
+    for (name, samples) in frame.names.iter().zip(&table.samples) {
+        if !samples.is_empty() {
+            by_set.insert((*name).to_owned(), samples.clone());
+        }
+    }
+    by_set
+}
 
 /// Returns the values over time of each run, by set.
 fn timelines(frame: &Frame, key: &Key) -> BySet<Vec<Vec<(f64, f64)>>> {

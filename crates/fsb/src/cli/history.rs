@@ -17,6 +17,7 @@ use fsb_history::{
     Document, Entry, Index, IndexedRun, IndexedSeries, Labels, Location, RunsCompared, SCHEMA,
     SeriesHistory, Store,
 };
+use fsb_model::set::Run;
 use fsb_model::setting::THETA;
 use fsb_model::{code, failure, notice};
 use fsb_report::show::{self, counted, entry};
@@ -418,7 +419,7 @@ fn entries(
                 failure::advised(&NO_TIME, message, "name it: --at 2026-01-31T18:00:00Z")
             })?;
             let source = path.canonicalize().unwrap_or_else(|_| path.clone());
-            let mut runs = fsb_compat::read_file(path)?;
+            let mut runs = Run::join_blocks(fsb_compat::read_file(path)?);
             let mut entries = Vec::new();
             for run in &mut runs {
                 let line =

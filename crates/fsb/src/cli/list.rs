@@ -35,7 +35,7 @@ Examples:
 /// List file systems, media, workloads, suites and more
 ///
 /// The families are file-systems, media, controls, interference, workloads, backends, suites,
-/// plans, tools, exporters, metrics and formats.
+/// plans, tools, published, exporters, metrics and formats.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -60,6 +60,7 @@ const CONTROLS: &str = "controls";
 const FILE_SYSTEMS: &str = "file-systems";
 const MEDIA: &str = "media";
 const TOOLS: &str = "tools";
+const PUBLISHED: &str = "published";
 const ERRORS: &str = "errors";
 
 /// Every family.
@@ -177,6 +178,16 @@ static FAMILIES: &[Family] = &[
             fsb_compat::TOOLS
                 .iter()
                 .map(|tool| (tool.name.to_owned(), tool.about.to_owned()))
+                .collect()
+        },
+    },
+    Family {
+        name: PUBLISHED,
+        about: "Published results for 'fsb compare NAME[/PART] …'",
+        members: || {
+            fsb_compat::BUILT_IN
+                .iter()
+                .map(|found| (found.name.to_owned(), found.about.to_owned()))
                 .collect()
         },
     },
@@ -364,6 +375,7 @@ fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
         FILE_SYSTEMS => file_system_details(name),
         MEDIA => medium_details(name),
         TOOLS => tool_details(name, columns),
+        PUBLISHED => published_details(name, columns),
         _ => String::new(),
     };
     print(&format!(
@@ -384,6 +396,20 @@ fn tool_details(name: &str, columns: usize) -> String {
         ("Values: ", tool.values),
         ("One run: ", tool.repetition),
     ];
+    facts
+        .into_iter()
+        .map(|(label, text)| entry(label, text, columns) + "\n")
+        .collect()
+}
+
+/// Returns the parts of published results, and the command that prints their values.
+fn published_details(name: &str, columns: usize) -> String {
+    let Some(found) = fsb_compat::BUILT_IN.iter().find(|found| found.name == name) else {
+        return String::new();
+    };
+    let parts = (found.parts)().join(", ");
+    let values = format!("fsb compare {name} -o DIR/");
+    let facts = [("Parts: ", &parts), ("Every value as CSV: ", &values)];
     facts
         .into_iter()
         .map(|(label, text)| entry(label, text, columns) + "\n")

@@ -1,6 +1,7 @@
 //! `fsb micro`: the 2023 tool's command line.
 
 use std::fs;
+use std::path::Path;
 
 use crate::common::*;
 
@@ -346,4 +347,72 @@ fn help_on_one_option_has_its_forms_and_nothing_is_measured() {
             .contains("did you mean 'fileCount'"),
         "{error}"
     );
+}
+
+/// Writes samples with this mean in microseconds, as the 2023 tool does.
+fn write_samples(directory: &Path, name: &str, mean: f64) {
+    let rows = (1..=20).map(|number| {
+        let value = mean * (1.0 + 0.02 * f64::from(number % 5 - 2));
+        format!("{number},{value:.3},µs\n")
+    });
+    let text = format!("#,value,unit\n{}", rows.collect::<String>());
+    fs::write(directory.join(name), text).unwrap();
+}
+
+#[test]
+fn samples_of_one_run_a_side_are_described_and_of_three_judged() {
+    let scratch = scratch();
+    for run in 1..=3 {
+        let between = 1.0 + 0.001 * f64::from(run);
+        write_samples(scratch.path(), &format!("old-{run}.csv"), 100.0 * between);
+        write_samples(scratch.path(), &format!("new-{run}.csv"), 150.0 * between);
+    }
+    let compare = |sets: [&str; 2]| {
+        let arguments = [&["compare"][..], &sets, &["--format", "json"]].concat();
+        json(scratch.path(), &arguments)
+    };
+    let single = compare(["old=old-1.csv", "new=new-1.csv"]);
+    let set = &single["sets"][1];
+    assert_eq!(set["runs"], 1);
+    let operation = &single["operations"][0];
+    let against = &operation["estimate"]["against"]["new"];
+    assert_eq!(against["verdict"], "not_judged");
+    let classic = &operation["classic"];
+    assert_eq!(classic["sets"]["old"]["n"], 20);
+    assert_eq!(classic["against"]["new"]["t_verdict"], "DIFF");
+
+    let several = compare(["old=old-*.csv", "new=new-*.csv"]);
+    let against = &several["operations"][0]["estimate"]["against"]["new"];
+    assert_eq!(
+        (&against["verdict"], &against["n"]),
+        (&"slower".into(), &3.into())
+    );
+    let ratio = against["ratio"].as_f64().unwrap();
+    assert!((ratio - 1.5).abs() < 1e-3, "{ratio}");
+}
+
+#[test]
+fn published_samples_stand_beside_own_ones() {
+    let scratch = scratch();
+    write_samples(scratch.path(), "mine.csv", 20_000.0);
+    let arguments = words("compare pokorny-2023/ext4/C.1 mine.csv --format json");
+    let document = json(scratch.path(), &arguments);
+    // The mean of table C.1, computed from the printed cycles.
+    let classic = &document["operations"][0]["classic"]["sets"]["ext4"];
+    assert_eq!(classic["n"], 30);
+    let arguments = words("compare pokorny-2023 -o samples/");
+    succeeds(scratch.path(), &arguments);
+    let table = fs::read_to_string(
+        scratch
+            .path()
+            .join("samples/create-1000-files-iteration_time.csv"),
+    );
+    let table = table.unwrap();
+    assert!(table.contains("0.144738"), "{table}");
+    let list = stdout(&succeeds(scratch.path(), &words("list pokorny-2023")));
+    assert!(list.contains("ext2, ext4, btrfs, ntfs, C.1"), "{list}");
+    let wrong = words("compare pokorny-2023/xfs mine.csv");
+    let error = fails(scratch.path(), &wrong, 2, "input/unreadable");
+    let help = error["help"].as_str().unwrap_or_default();
+    assert!(help.starts_with("the parts of pokorny-2023 are"), "{error}");
 }

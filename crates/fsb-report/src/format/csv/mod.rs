@@ -25,7 +25,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Returns the values of an operation, one line each: the set, the run with its file, the sizes and
-/// the value.
+/// the value. The samples that values are means of follow those of their set, with numbers.
 ///
 /// The sets list the file of each run only if each run has one file.
 pub fn values(document: &Document, operation: &Operation) -> String {
@@ -38,6 +38,7 @@ pub fn values(document: &Document, operation: &Operation) -> String {
         "record_size",
         "value",
         "unit",
+        "sample",
     ];
     writer
         .write_record(head)
@@ -60,11 +61,20 @@ pub fn values(document: &Document, operation: &Operation) -> String {
                     size(cell.record_size),
                     value.value.to_string(),
                     operation.unit.name().to_owned(),
+                    String::new(),
                 ];
                 writer
                     .write_record(record)
                     .expect("a vector takes every record");
             }
+        }
+        let samples = operation.samples.get(&set.name).into_iter().flatten();
+        for (number, value) in (1..).zip(samples) {
+            let (name, value, number) = (text(&set.name), value.to_string(), number.to_string());
+            let unit = operation.unit.name();
+            writer
+                .write_record([&*name, "", "", "", "", &value, unit, &number])
+                .expect("a vector takes every record");
         }
     }
     String::from_utf8_lossy(&writer.into_inner().expect("a vector never fails to flush"))
