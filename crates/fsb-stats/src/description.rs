@@ -122,7 +122,7 @@ pub fn ratio_of_means(before: &[f64], after: &[f64]) -> Option<(f64, Interval)> 
     Some((exp(difference), Interval::around(difference, half).exp()))
 }
 
-fn sorted(samples: &[f64]) -> Result<Vec<f64>, AnalysisError> {
+pub(crate) fn sorted(samples: &[f64]) -> Result<Vec<f64>, AnalysisError> {
     if samples.is_empty() {
         return Err(AnalysisError::Empty);
     }

@@ -38,6 +38,7 @@ mod estimate;
 pub mod histogram;
 mod knee;
 mod model;
+mod normality;
 mod page;
 mod planning;
 mod prior;
@@ -61,6 +62,7 @@ pub use comparison::{Comparison, Effect, paired, welch};
 pub use description::{Description, describe, quantile, ratio_of_means, t_interval};
 pub use estimate::{Estimate, NOISY, Noise, Trend, UNRELIABLE, trend};
 pub use knee::{Knee, knee};
+pub use normality::{Normality, normality};
 pub use page::{
     Correlation, Weighted, geometric_mean, hold_groups_over_page, hold_over_page, overall,
 };
