@@ -8,6 +8,7 @@
     reason = "namespaces, mounts, ptrace and ioctls have no safe interface"
 )]
 
+pub mod account;
 pub mod ballast;
 pub mod blkpg;
 pub mod block;

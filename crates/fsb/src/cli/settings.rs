@@ -7,6 +7,7 @@ use fsb_model::setting::{
     Setting, SettingCommand, SettingKind, SettingValue, Settings, find, of_command,
 };
 use fsb_model::{code, failure};
+use fsb_sys::account;
 
 /// A command with options of the table.
 pub trait TakesSettings {
@@ -94,13 +95,18 @@ fn argument<C: TakesSettings>(setting: &'static Setting) -> Arg {
         .or_else(|| setting.default_text())
         .map_or_else(String::new, |text| format!(" [default: {text}]"));
     let about = own.map_or_else(|| setting.description(), |(_, about)| (*about).to_owned());
+    // Only the command line takes names: a plan may run on another machine.
+    let accounts = match setting.name {
+        "uid" | "gid" => ", by number or name",
+        _ => "",
+    };
     let excluded = setting
         .excludes
         .iter()
         .filter(|name| find(name).is_some_and(|other| other.commands.contains(&C::COMMAND)));
     let argument = Arg::new(setting.name)
         .long(setting.option().trim_start_matches('-').to_owned())
-        .help(format!("{about}{default}"))
+        .help(format!("{about}{accounts}{default}"))
         .help_heading(setting.group.title())
         .hide_short_help(!setting.is_common && own.is_none())
         .conflicts_with_all(excluded.copied());
@@ -116,7 +122,11 @@ fn argument<C: TakesSettings>(setting: &'static Setting) -> Arg {
 fn with_value(argument: Arg, setting: &'static Setting) -> Arg {
     argument
         .value_name(setting.placeholder())
-        .value_parser(move |text: &str| setting.read(text))
+        .value_parser(move |text: &str| match setting.name {
+            "uid" => setting.read(&account::uid(text)?.to_string()),
+            "gid" => setting.read(&account::gid(text)?.to_string()),
+            _ => setting.read(text),
+        })
 }
 
 /// Returns the value of an option that is given.
