@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use fsb_model::{Identity, WorkloadSpec, nearest};
+use fsb_model::{WorkloadSpec, nearest};
 use serde_json::json;
 
 pub(crate) use appendix::BUILT_IN;
@@ -43,6 +43,15 @@ pub enum Level {
     Warning,
     /// Failures.
     Error,
+}
+
+/// The form of the lines of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Time, level and text.
+    Text,
+    /// One JSON object a message, with the same three fields.
+    Json,
 }
 
 /// The destinations of the results.
@@ -83,14 +92,20 @@ pub struct Options {
     pub thread_count: u64,
     /// `exportOutput`: a file for the samples.
     pub export_output: Option<PathBuf>,
-    /// `uid`, `gid` and `forceRootUser`.
-    pub identity: Identity,
+    /// `uid`: the user of workers, by number or name.
+    pub user: Option<String>,
+    /// `gid`: the group of workers, by number or name.
+    pub group: Option<String>,
+    /// `forceRootUser`.
+    pub force_root_user: bool,
     /// `minLogLevel`.
     pub min_log_level: Level,
     /// `sink`.
     pub sinks: Sinks,
     /// `logFile`.
     pub log_file: PathBuf,
+    /// `logFormat`, which the 2023 tool has in its source only (section 5.3).
+    pub log_format: LogFormat,
     /// The names of the options that were set.
     pub given: BTreeSet<&'static str>,
 }
@@ -112,13 +127,16 @@ impl Default for Options {
             multi_threaded: false,
             thread_count: 0,
             export_output: None,
-            identity: Identity::default(),
+            user: None,
+            group: None,
+            force_root_user: false,
             min_log_level: Level::Info,
             sinks: Sinks {
                 console: true,
                 file: false,
             },
             log_file: PathBuf::from("fsb.log"),
+            log_format: LogFormat::Text,
             given: BTreeSet::new(),
         }
     }
@@ -177,12 +195,13 @@ pub static KEYS: &[Key] = &[
     key!("multiThreaded", "BOOL", "Share iterations among threads, if over 10", text => multi_threaded = switch(text)?),
     key!("threadCount", "N", "Threads; 0 means one per CPU [default: 0]", text => thread_count = number(text, 0..=4096)?),
     key!("exportOutput", "FILE", "Write the samples as CSV: #, value, unit (µs)", text => export_output = Some(path(text)?)),
-    key!("uid", "ID", "User of workers [default: invoking, or nobody]", text => identity.uid = Some(id(text)?)),
-    key!("gid", "ID", "Group of workers", text => identity.gid = Some(id(text)?)),
-    key!("forceRootUser", "BOOL", "Run workers as root", text => identity.force_root = switch(text)?),
+    key!("uid", "USER", "User of workers, by number or name [default: invoking, or nobody]", text => user = Some(name(text)?)),
+    key!("gid", "GROUP", "Group of workers, by number or name", text => group = Some(name(text)?)),
+    key!("forceRootUser", "BOOL", "Run workers as root", text => force_root_user = switch(text)?),
     key!("minLogLevel", "LEVEL", "Log level: debug, info, warning or error [default: info]", text => min_log_level = level(text)?),
     key!("sink", "LIST", "Log to console, file or console,file [default: console]", text => sinks = sinks(text)?),
     key!("logFile", "FILE", "Log file of --sink file [default: fsb.log]", text => log_file = path(text)?),
+    key!("logFormat", "FORMAT", "Lines of the log: text or json [default: text]", text => log_format = log_format(text)?),
 ];
 
 impl Options {
@@ -207,20 +226,43 @@ impl Options {
         self.given.contains(name)
     }
 
-    /// Sets the options of an INI text. Sections have no meaning, as in the 2023 tool.
+    /// Sets the options of an INI text: `name = value` or `name : value`, a value in quotes or not,
+    /// and a switch also by its name alone. Sections have no meaning, as in the 2023 tool. A comment
+    /// begins with `;` or `#` at the start of a line or after white space.
+    ///
+    /// # Errors
+    ///
+    /// If a line is none of these, or its setting is invalid; the text begins with its number.
     pub fn set_from_ini(&mut self, text: &str) -> Result<(), OptionError> {
-        let ini = ini::Ini::load_from_str(text).map_err(|error| {
-            OptionError(format!(
-                "line {}, column {}: {}",
-                error.line, error.col, error.msg
-            ))
-        })?;
-        for (_, section) in &ini {
-            for (name, value) in section.iter() {
-                self.set(name, value)?;
-            }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        for (number, line) in (1..).zip(text.lines()) {
+            self.set_from_line(line)
+                .map_err(|why| OptionError(format!("line {number}: {why}")))?;
         }
         Ok(())
+    }
+
+    fn set_from_line(&mut self, line: &str) -> Result<(), OptionError> {
+        let line = without_comment(line).trim();
+        if line.is_empty() {
+            return Ok(());
+        }
+        if line.starts_with('[') {
+            return match line.ends_with(']') {
+                true => Ok(()),
+                false => Err(OptionError(format!("'{line}' has no closing bracket"))),
+            };
+        }
+        if let Some((name, value)) = line.split_once(['=', ':']) {
+            return self.set(name.trim(), unquoted(value.trim()));
+        }
+        match KEYS.iter().find(|key| key.name == line) {
+            Some(key) if !key.is_switch() => Err(OptionError(format!(
+                "{line} has no value: write {line} = {}",
+                key.value
+            ))),
+            _ => self.set(line, "true"),
+        }
     }
 
     /// Returns the number of threads that share the iterations. The 2023 tool used threads only for
@@ -233,6 +275,16 @@ impl Options {
         }
     }
 
+    /// Returns the number of files of an iteration.
+    pub fn files(&self) -> u64 {
+        let default = if self.benchmark == Benchmark::Create {
+            1000
+        } else {
+            1
+        };
+        self.file_count.unwrap_or(default)
+    }
+
     /// Returns the workload that these options ask for.
     pub fn workload(&self) -> WorkloadSpec {
         let benchmark = self.benchmark;
@@ -241,7 +293,7 @@ impl Options {
             "cycles": self.run_count,
             "warmup_cycles": if self.use_warmup { self.warmup_cycle_count } else { 0 },
             "threads": self.threads(),
-            "file_count": self.file_count.unwrap_or(if benchmark == Benchmark::Create { 1000 } else { 1 }),
+            "file_count": self.files(),
         });
         let name = match benchmark {
             Benchmark::Create => "micro-create",
@@ -279,9 +331,46 @@ fn number(text: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, Optio
     }
 }
 
-fn id(text: &str) -> Result<u32, OptionError> {
-    // The largest number means "no change" to the kernel.
-    Ok(number(text, 0..=u64::from(u32::MAX - 1))? as u32)
+/// Returns a line of an INI file without its comment. Quotes keep the characters that begin one.
+fn without_comment(line: &str) -> &str {
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, letter) in line.char_indices() {
+        let begins =
+            (before.is_whitespace() || matches!(before, '=' | ':')) && matches!(letter, '"' | '\'');
+        match quote {
+            Some(open) if letter == open => quote = None,
+            Some(_) => {}
+            None if begins && line[at + 1..].contains(letter) => quote = Some(letter),
+            None if matches!(letter, ';' | '#') && before.is_whitespace() => return &line[..at],
+            None => {}
+        }
+        before = letter;
+    }
+    line
+}
+
+/// Returns a value without the quotes around it.
+fn unquoted(value: &str) -> &str {
+    for quote in ['"', '\''] {
+        let inner = value.strip_prefix(quote);
+        if let Some(inner) = inner.and_then(|inner| inner.strip_suffix(quote)) {
+            return inner;
+        }
+    }
+    value
+}
+
+/// Returns a user or group: a name, or a number that the kernel can take.
+fn name(text: &str) -> Result<String, OptionError> {
+    if text.is_empty() {
+        return Err(OptionError("the name is empty".to_owned()));
+    }
+    if text.chars().all(|letter| letter.is_ascii_digit()) {
+        // The largest number means "no change" to the kernel.
+        number(text, 0..=u64::from(u32::MAX - 1))?;
+    }
+    Ok(text.to_owned())
 }
 
 fn switch(text: &str) -> Result<bool, OptionError> {
@@ -322,6 +411,18 @@ fn level(text: &str) -> Result<Level, OptionError> {
     position
         .map(|at| levels[at])
         .ok_or_else(|| OptionError(nearest::unknown("level", text, known)))
+}
+
+fn log_format(text: &str) -> Result<LogFormat, OptionError> {
+    match text.to_ascii_lowercase().as_str() {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err(OptionError(nearest::unknown(
+            "format",
+            text,
+            ["text", "json"],
+        ))),
+    }
 }
 
 fn sinks(text: &str) -> Result<Sinks, OptionError> {
@@ -400,8 +501,8 @@ mod tests {
         assert_eq!(workload.params["block_count"], json!(65536));
         assert_eq!(workload.params["random"], json!(true));
         assert_eq!(
-            (options.identity.uid, options.identity.gid),
-            (Some(1001), Some(1002))
+            (options.user.as_deref(), options.group.as_deref()),
+            (Some("1001"), Some("1002"))
         );
         assert_eq!(options.threads(), 1);
     }
@@ -414,6 +515,43 @@ mod tests {
             .unwrap();
         assert_eq!(options.file_count, Some(7));
         assert!(!options.use_warmup && options.sinks.file && options.sinks.console);
+    }
+
+    #[test]
+    fn usual_forms_of_ini_files_are_read() {
+        let text = "\u{feff}output = /srv/data ; comment\r\n# comment\n\nrandom\n[run]\n\
+            runCount: 2\t# comment\nlogFile = \"a ; b.log\"\nexportOutput=a#b;c.csv\nuid = 'nobody' ; comment\n";
+        let mut options = Options::default();
+        options.set_from_ini(text).unwrap();
+        assert_eq!(options.output.as_deref(), Some(Path::new("/srv/data")));
+        assert!(options.random && options.run_count == 2);
+        assert_eq!(options.log_file, Path::new("a ; b.log"));
+        let export = options.export_output.as_deref();
+        assert_eq!(export, Some(Path::new("a#b;c.csv")));
+        assert_eq!(options.user.as_deref(), Some("nobody"));
+    }
+
+    #[test]
+    fn errors_of_ini_files_name_the_line_and_the_cause() {
+        for (text, message) in [
+            (
+                "random\noutput",
+                "line 2: output has no value: write output = DIR",
+            ),
+            (
+                "\n\nfileCont = 3",
+                "line 3: unknown setting 'fileCont': did you mean 'fileCount'",
+            ),
+            ("[run", "line 1: '[run' has no closing bracket"),
+            (
+                "runCount = 2x",
+                "line 1: runCount: '2x' is not a whole number",
+            ),
+            ("= 3", "line 1: unknown setting ''"),
+        ] {
+            let error = Options::default().set_from_ini(text).unwrap_err();
+            assert!(error.to_string().contains(message), "{text:?}: {error}");
+        }
     }
 
     #[test]

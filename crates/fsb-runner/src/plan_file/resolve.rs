@@ -328,7 +328,7 @@ impl PlanFile {
             if plan.race.is_some() || !matches!(placement, Placement::SideBySide { .. }) {
                 let why = format!(
                     "{name} is not ready while other targets are measured: let all be on one medium and have the same \
-                     controls, without --one-at-a-time, --race and memory limits"
+                     controls, without --one-at-a-time, races and memory limits"
                 );
                 return Err(self.background_error(index, spec, &why));
             }

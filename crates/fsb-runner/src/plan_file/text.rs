@@ -63,7 +63,7 @@ pub fn write(file: &PlanFile) -> Result<String, PlanError> {
 /// all known fields.
 fn suggesting(message: &str) -> String {
     let Some((typed, known)) = unknown_field(message) else {
-        return message.to_owned();
+        return in_words_of_toml(message);
     };
     if let Some(near) = nearest::nearest(typed, known.iter().copied()) {
         return format!("unknown field `{typed}`: did you mean `{near}`?");
@@ -81,6 +81,14 @@ fn suggesting(message: &str) -> String {
         }
         None => message.to_owned(),
     }
+}
+
+/// Returns serde's message with the words of TOML for types.
+fn in_words_of_toml(message: &str) -> String {
+    message
+        .replace("sequence", "list")
+        .replace("a map", "a table")
+        .replace("type: map", "type: table")
 }
 
 /// Returns the unknown field, and the fields that serde expects in its place.

@@ -138,7 +138,8 @@ impl Index {
                 }
                 other => {
                     return Err(refused(format!(
-                        "'{shown}' is not a file, directory or link but {other:?}: leave it out"
+                        "'{shown}' is a {}: leave it out; only files, directories and links are made",
+                        kind_name(other)
                     )));
                 }
             };
@@ -224,6 +225,19 @@ impl Index {
         self.items
             .iter()
             .filter(|item| item.name.as_bytes().ends_with(b".c"))
+    }
+}
+
+/// Returns the name of a kind of entry that is not made.
+fn kind_name(kind: tar::EntryType) -> String {
+    match kind {
+        tar::EntryType::Fifo => "FIFO".to_owned(),
+        tar::EntryType::Char => "character device".to_owned(),
+        tar::EntryType::Block => "block device".to_owned(),
+        other => format!(
+            "entry of type '{}'",
+            char::from(other.as_byte()).escape_default()
+        ),
     }
 }
 
@@ -567,7 +581,10 @@ mod tests {
         for (bytes, said) in [
             (archive(&[("../up", E::Regular, b"", "")]), "leads out"),
             (archive(&[("/etc/x", E::Regular, b"", "")]), "leads out"),
-            (archive(&[("f", E::Fifo, b"", "")]), "'f' is not a file"),
+            (
+                archive(&[("f", E::Fifo, b"", "")]),
+                "'f' is a FIFO: leave it out",
+            ),
             (
                 archive(&[("f", E::Regular, b"", ""), ("f", E::Regular, b"", "")]),
                 "'f' is in the archive twice",
