@@ -34,6 +34,11 @@ notices! {
     ONE_THREAD = "warning/one-thread", "", "fsb micro runs ten iterations or fewer in one thread.";
     DEFAULT_DIRECTORY = "warning/default-directory", "", "fsb micro measures the directory of temporary files, because no --output names another one.";
     MICRO_IMPRECISE = "warning/micro-imprecise", "reason", "The budget of fsb micro ended before the mean had the precision of --precision.";
+    IDLE_THREADS = "warning/idle-threads", "", "fsb micro has more threads than iterations, so some have no work.";
+    MICRO_LARGE = "warning/micro-large", "", "The cycles of fsb micro write so much that a fast device needs hours.";
+    MICRO_WIDE = "warning/micro-wide", "", "The 99 % interval of the mean of fsb micro is wider than ±5 %.";
+    MICRO_NOT_NORMAL = "warning/micro-not-normal", "", "The cycles of fsb micro are not normally distributed, so their intervals may not hold.";
+    MEMORY_NOT_TOUCHED = "warning/memory-not-touched", "", "fsb micro does not touch the memory of a virtual machine first.";
     MICRO_INTERFERENCE = "warning/micro-interference", "", "Interference affected the samples of fsb micro.";
     INCOMPLETE_TRACE = "warning/incomplete-trace", "reason", "A trace lacks accesses. fsb run replays it only with --force.";
     GATE_FAILED = "warning/gate-failed", "slower", "A set is slower than the baseline of --fail-if.";

@@ -503,7 +503,7 @@ pub fn warning_text(warning: &Warning) -> String {
 pub(crate) fn unbacked_memory_text(cause: &UnbackedMemory) -> String {
     match cause {
         UnbackedMemory::LeftAlone => {
-            "guest memory was left as it was (--control guest-memory=off)".to_owned()
+            "guest memory was left as it was (control guest-memory=off)".to_owned()
         }
         UnbackedMemory::TouchedInPart {
             touched,
@@ -531,7 +531,7 @@ pub(crate) const MORE_MEMORY: &str = "with a larger --budget more memory is back
 pub(crate) fn unbacked_memory_help(cause: &UnbackedMemory) -> Option<&'static str> {
     match cause {
         UnbackedMemory::TouchedInPart { .. } => Some(MORE_MEMORY),
-        UnbackedMemory::LeftAlone => Some("leave out --control guest-memory=off"),
+        UnbackedMemory::LeftAlone => Some("leave out the control guest-memory=off"),
         UnbackedMemory::Reported { .. } => Some("root may stop it: run with sudo"),
         UnbackedMemory::Untouchable { .. } => None,
     }

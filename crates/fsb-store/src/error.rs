@@ -207,7 +207,7 @@ fn upgrade_of(results: &Path) -> String {
 
 /// Returns the remedy for [`StoreError::Untrusted`].
 fn help_of(advice: &str) -> String {
-    format!("use --out (or -o) in a directory that only root can write to, or {advice}")
+    format!("name a place below a directory that only root can write to, or {advice}")
 }
 
 error_codes! {
@@ -215,7 +215,7 @@ error_codes! {
     REFUSED = "store/not-a-file", code::REQUEST, "The file to read is a device, a pipe, a directory, or too large.", "Name a regular file.";
     NOT_EMPTY = "store/not-empty", code::REQUEST, "The directory for a new run is not empty.", "Name a new directory with --out, or resume the run in it with --resume.";
     NOT_DIRECTORY = "store/not-a-directory", code::REQUEST, "The path of the directory for a new run is a file.", "Name a new directory with --out.";
-    UNTRUSTED = "store/directory-writable-by-others", code::REQUEST, "Root would write below a directory that other users can change.", "Use --out or -o in a directory that only root can write to.";
+    UNTRUSTED = "store/directory-writable-by-others", code::REQUEST, "Root would write below a directory that other users can change.", "Name a place below a directory that only root can write to.";
     PLANTED = "store/not-own-file", code::REQUEST, "The output file exists and belongs to another user.", "Remove the file, or name another.";
     BUSY = "store/busy", code::MACHINE, "Another process writes to the run directory.", "Wait for that process, or end it.";
     DELETED = "store/deleted", code::MACHINE, "The run directory was deleted during the run.", "Do not delete the directory before the run ends.";

@@ -16,7 +16,7 @@ pub const NEEDS_ROOT: &str = "formatting needs root";
 /// advice than to become root.
 pub fn advice() -> &'static str {
     if rustix::process::geteuid().is_root() {
-        "root lacks this privilege here, as in most containers: run fsb outside, or add --in vm"
+        "root lacks this privilege here, as in most containers: run fsb outside, or in a virtual machine (fsb run --in vm)"
     } else if program::find("sudo").is_some() {
         "run with sudo"
     } else {

@@ -16,7 +16,7 @@ use fsb_testbed::TestbedError;
 use serde_json::{Map, Value};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::message::{self, Level, Message, MessageFormat};
+use crate::message::{self, Level, Message};
 
 #[cfg(feature = "history")]
 use fsb_history::HistoryError;
@@ -55,10 +55,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    match message::format() {
-        MessageFormat::Text => to_lines(error).iter().for_each(|line| message::say(line)),
-        MessageFormat::Json => message::print(&to_message(error)),
-    }
+    message::emit(&to_message(error), &to_lines(error));
     ExitCode::from(code(error))
 }
 

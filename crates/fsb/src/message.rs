@@ -70,10 +70,10 @@ impl Message {
         }
     }
 
-    /// Prints the message of another fsb: as a line for people through `tell`, or as it is.
+    /// Passes on the message of another fsb: as a line for people through `tell`, or as it is.
     pub fn relay(&self, tell: &dyn Fn(&str)) {
         match (format(), self.level) {
-            (MessageFormat::Json, _) => print(self),
+            (MessageFormat::Json, _) => emit(self, &[]),
             (MessageFormat::Text, Level::Warning) => tell(&format!("warning: {}", self.message)),
             (MessageFormat::Text, _) => tell(&self.message),
         }
@@ -142,6 +142,55 @@ fn asked_by(arguments: &[OsString]) -> Option<OsString> {
     found
 }
 
+/// The log of an emulated tool, which gets all messages of the process instead of standard error.
+pub trait Log: Send + Sync {
+    /// Writes a message. `text` is its text for people, without the word that shows its level.
+    fn write(&self, message: &Message, text: &str);
+}
+
+static LOG: OnceLock<Box<dyn Log>> = OnceLock::new();
+
+/// Passes all later messages to a log. Only the first call counts.
+pub fn log_to(log: impl Log + 'static) {
+    let _ = LOG.set(Box::new(log));
+}
+
+/// Returns what a text lacks that names options of another command than the running one.
+type OptionNote = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+static OPTION_NOTE: OnceLock<OptionNote> = OnceLock::new();
+
+/// Adds to each later message what `note` returns for its text. Only the first call counts.
+pub fn note_options(note: OptionNote) {
+    let _ = OPTION_NOTE.set(note);
+}
+
+/// Returns a text with the note on its options.
+fn noted(text: &str) -> String {
+    let note = OPTION_NOTE.get().filter(|_| text.contains("--"));
+    match note.and_then(|note| note(text)) {
+        Some(note) => format!("{text} ({note})"),
+        None => text.to_owned(),
+    }
+}
+
+/// Passes a message on: to the log if there is one, else to standard error as JSON or as `lines` for
+/// people. All messages go through here.
+pub fn emit(message: &Message, lines: &[String]) {
+    let lines: Vec<String> = lines.iter().map(|line| noted(line)).collect();
+    let message = &Message {
+        message: noted(&message.message),
+        help: message.help.as_deref().map(noted),
+        ..message.clone()
+    };
+    match (LOG.get(), format()) {
+        (Some(log), _) if lines.is_empty() => log.write(message, &message.message),
+        (Some(log), _) => log.write(message, bare(&lines.join("\n"))),
+        (None, MessageFormat::Json) => print(message),
+        (None, MessageFormat::Text) => lines.iter().for_each(|line| print_line(line)),
+    }
+}
+
 /// Prints a message as one line of JSON. A reader that closed standard error does not want it.
 pub fn print(message: &Message) {
     if let Ok(line) = serde_json::to_string(message) {
@@ -149,51 +198,62 @@ pub fn print(message: &Message) {
     }
 }
 
+/// Prints a line for people on standard error. Ignores write errors: the run continues after the
+/// reader closed the stream.
+pub fn print_line(line: &str) {
+    let stderr = std::io::stderr();
+    let line = wrapped(line, terminal::columns(&stderr));
+    let _ = writeln!(stderr.lock(), "{line}");
+}
+
+/// Prints lines for programs on standard error.
+pub fn print_as_is(lines: &str) {
+    let _ = std::io::stderr().lock().write_all(lines.as_bytes());
+}
+
+/// The words that show levels in lines for people.
+const LEVELS: [(&str, Level); 3] = [
+    ("error: ", Level::Error),
+    ("warning: ", Level::Warning),
+    ("note: ", Level::Note),
+];
+
 /// Returns a line for people without the word that shows its level, which a message for programs
 /// has as a field.
 fn bare(line: &str) -> &str {
-    ["warning: ", "note: "]
-        .into_iter()
-        .find_map(|word| line.strip_prefix(word))
+    LEVELS
+        .iter()
+        .find_map(|(word, _)| line.strip_prefix(word))
         .unwrap_or(line)
 }
 
-/// Prints a line on standard error, with control characters escaped. Ignores write errors: the run
-/// continues after the reader closed the stream.
+/// Returns the level that a line for people shows.
+fn level_of(line: &str) -> Level {
+    LEVELS
+        .iter()
+        .find_map(|(word, level)| line.starts_with(word).then_some(*level))
+        .unwrap_or(Level::Note)
+}
+
+/// Prints a line that has neither code nor fields.
 pub fn say(text: &str) {
-    if format() == MessageFormat::Json {
-        return print(&Message::new(Level::Note, None, bare(text)));
-    }
-    let stderr = std::io::stderr();
-    let _ = writeln!(
-        stderr.lock(),
-        "{}",
-        wrapped(text, terminal::columns(&stderr))
-    );
+    let level = match format() {
+        MessageFormat::Text => level_of(text),
+        MessageFormat::Json => Level::Note,
+    };
+    emit(&Message::new(level, None, bare(text)), &[text.to_owned()]);
 }
 
-/// Prints a warning on standard error that has no code of its own.
+/// Prints a warning that has no code of its own.
 pub fn say_warning(text: impl Display) {
-    match format() {
-        MessageFormat::Text => say(&format!("warning: {text}")),
-        MessageFormat::Json => print(&Message::new(
-            Level::Warning,
-            Some("warning/other"),
-            text.to_string(),
-        )),
-    }
+    let message = Message::new(Level::Warning, Some("warning/other"), text.to_string());
+    emit(&message, &[format!("warning: {text}")]);
 }
 
-/// Prints a line on standard error that has a code and fields for programs.
+/// Prints a line that has a code and fields for programs.
 pub fn notify<'f>(notice: &Notice, fields: impl IntoIterator<Item = (&'f str, Value)>, text: &str) {
-    match format() {
-        MessageFormat::Text => say(text),
-        MessageFormat::Json => print(&Message::of_notice(
-            notice,
-            fsb_model::code::fields(fields),
-            text,
-        )),
-    }
+    let message = Message::of_notice(notice, fsb_model::code::fields(fields), text);
+    emit(&message, &[text.to_owned()]);
 }
 
 #[cfg(test)]

@@ -1118,8 +1118,8 @@ fn memory_that_was_not_touched_withholds_cases_that_write() {
     let (mut record, trials) = sample::run(&["ext4", "xfs"], 10);
     record.warnings.push(sample::unbacked_memory());
     let summary = Summary::of_run(&record, &trials);
-    let start = "Not judged at 7 of 12 workloads: guest memory was left as it was (--control guest-memory=off); leave \
-                 out --control guest-memory=off. xfs is fastest at 1 of 12 workloads";
+    let start = "Not judged at 7 of 12 workloads: guest memory was left as it was (control guest-memory=off); leave \
+                 out the control guest-memory=off. xfs is fastest at 1 of 12 workloads";
     assert!(summary.headline.starts_with(start), "{}", summary.headline);
     for case in &summary.cases {
         let writes =

@@ -216,6 +216,11 @@ fn usage(error: &clap::Error) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Returns the full name of the subcommand that the arguments name, such as `fsb history add`.
+pub(super) fn command_name(arguments: &[OsString], root: &clap::Command) -> String {
+    named_command(arguments, root).0.join(" ")
+}
+
 /// Returns the words of the subcommand that the arguments name, `fsb` first, and its definition.
 fn named_command<'a>(
     arguments: &'a [OsString],

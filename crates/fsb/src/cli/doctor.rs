@@ -298,12 +298,12 @@ fn missing(support: &Support, lacking: &[&str], in_vm: bool, root: bool) -> Stri
                 .unwrap_or_default();
             let what = match (root, in_vm) {
                 (true, _) => "nothing",
-                (false, true) => "root (sudo), or add --in vm",
+                (false, true) => "root (sudo), or fsb run --in vm",
                 (false, false) => "root (sudo)",
             };
             format!("{what}{version}")
         }
-        (false, true) => "a driver here: add --in vm".to_owned(),
+        (false, true) => "a driver here: fsb run --in vm".to_owned(),
         (false, false) if support.module_advice.is_some() => {
             support.module_advice.unwrap_or_default().to_owned()
         }
@@ -352,7 +352,7 @@ mod tests {
         let expected = "\
 file system  here       in VM (6.1.0-56-amd64)  needs
 ext4         yes        yes                     nothing: mkfs.ext4 1.0
-reiserfs     no driver  yes                     a driver here: add --in vm
+reiserfs     no driver  yes                     a driver here: fsb run --in vm
 ntfs3        no driver  no driver               a kernel with ntfs3 (fsb kernel fetch)
 exfat        no tools   no tools                mkfs.exfat (apt-get install exfatprogs)
 zfs          no driver  no driver               its module: apt-get install zfs-dkms
@@ -364,7 +364,7 @@ zfs          no driver  no driver               its module: apt-get install zfs-
             "{ordinary}"
         );
         assert!(
-            ordinary.contains("root (sudo), or add --in vm: mkfs.ext4 1.0"),
+            ordinary.contains("root (sudo), or fsb run --in vm: mkfs.ext4 1.0"),
             "{ordinary}"
         );
     }

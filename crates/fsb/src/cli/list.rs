@@ -78,7 +78,7 @@ static FAMILIES: &[Family] = &[
                 let place = if driver {
                     ""
                 } else {
-                    "; no driver is loaded here: --in vm"
+                    "; no driver is loaded here: fsb run --in vm"
                 };
                 let package = match (fs.server_program(), fs.tools()) {
                     (Some((_, package)), _) => Some(package),
@@ -479,9 +479,9 @@ fn suites_text(columns: usize) -> String {
     text.push('\n');
     text += &entry(
         "",
-        "Times are for two file systems. 'Up to' is the budget: --budget changes it, and fsb prints the workloads \
-         that it leaves out. 'About' is the time of five blocks: --budget 10m chooses the workloads that fit ten \
-         minutes, and --scale 1/8 makes all files smaller. Plans measure more: 'fsb list plans'.",
+        "Times are for two file systems. 'Up to' is the budget: fsb run --budget changes it, and fsb prints the \
+         workloads that it leaves out. 'About' is the time of five blocks: fsb run --budget 10m chooses the workloads \
+         that fit ten minutes, and fsb run --scale 1/8 makes all files smaller. Plans measure more: 'fsb list plans'.",
         columns,
     );
     text.push('\n');

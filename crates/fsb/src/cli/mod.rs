@@ -14,6 +14,7 @@ mod history;
 pub mod kernel;
 mod list;
 mod man;
+mod option_names;
 mod plan_text;
 mod publish;
 #[cfg(feature = "traces")]
@@ -39,7 +40,7 @@ use fsb_model::{code, failure};
 #[cfg(feature = "emulations")]
 use crate::emulate;
 use crate::exit;
-use crate::message::{self, Level, Message, MessageFormat, say};
+use crate::message::{self, Level, Message, MessageFormat};
 use crate::terminal::Color;
 
 /// Compare the speed of Linux file systems, with confidence intervals
@@ -120,6 +121,11 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Err(error) => return Ok(refuse(&error, arguments)),
     };
     cli.color.choose();
+    let typed = arguments.to_vec();
+    message::note_options(Box::new(move |text| {
+        let root = tree();
+        option_names::note(text, &advice::command_name(&typed, &root), &root)
+    }));
     if takes_command(&cli.command) && ends_with_dashes(arguments) {
         return Err(failure::error(
             &code::MISSING,
@@ -228,12 +234,9 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         _ => {
             let own = advice::advice(error, arguments, &tree());
             let message = of_parser(error, own.clone());
-            if message::format() == MessageFormat::Json {
-                message::print(&message);
-            } else {
-                say(&format!("error: {}", message.message));
-                own.iter().for_each(|help| say(&format!("help: {help}")));
-            }
+            let mut lines = vec![format!("error: {}", message.message)];
+            lines.extend(own.map(|help| format!("help: {help}")));
+            message::emit(&message, &lines);
         }
     }
     ExitCode::from(exit::REQUEST)
@@ -295,6 +298,7 @@ fn of_parser(error: &clap::Error, help: Option<String>) -> Message {
 #[cfg(test)]
 mod tests {
     mod command_line_page;
+    mod option_names;
 
     use super::*;
 

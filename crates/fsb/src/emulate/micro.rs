@@ -7,35 +7,38 @@ use fsb_results::summary;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use fsb_compat::pokorny::{KEYS, Level, Options, samples_csv};
+use fsb_compat::pokorny::{Benchmark, KEYS, Level, LogFormat, Options, samples_csv};
 use fsb_model::error::Tried;
 use fsb_model::nearest::unknown;
-use fsb_model::notice::{self, Notice};
+use fsb_model::notice;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::setting::SettingValue;
-use fsb_model::units::show_duration;
+use fsb_model::units::{show_bytes, show_duration};
 use fsb_model::{
-    Identity, Outcome, Repetition, RunRecord, Settings, StopReason, Trial, code, failure,
+    Outcome, Repetition, RunRecord, Settings, StopReason, Trial, UnbackedMemory, Warning, code,
+    failure,
 };
 use fsb_report::show::{counted, percent};
 use fsb_report::{Report, device_text};
 use fsb_runner::event::{Event, Journal, Observer};
 use fsb_runner::plan_file::{PlanFile, Resolved, typed};
-use fsb_stats::{describe, quantile, t_interval, warm_up_length};
+use fsb_stats::{describe, normality, quantile, t_interval, warm_up_length};
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::owner;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::help::heading;
-use crate::message::{self, MessageFormat, notify, say};
+use crate::message::{self, Message, MessageFormat, notify};
 use crate::results::Output;
 use crate::run::coordinator;
 use crate::run::progress::{Progress, Verbosity};
+use crate::run::space::{FreeSpace, Need};
 use crate::run::stage::Turn;
 use crate::{exit, results};
 
@@ -43,7 +46,7 @@ use crate::{exit, results};
 const SETTINGS: &str = "settings.ini";
 
 /// Options that only the complete help page lists.
-const RARE: [&str; 8] = [
+const RARE: [&str; 9] = [
     "warmupCycleCount",
     "benchmark",
     "uid",
@@ -52,6 +55,7 @@ const RARE: [&str; 8] = [
     "minLogLevel",
     "sink",
     "logFile",
+    "logFormat",
 ];
 
 /// Options of fsb, not settings of the 2023 tool.
@@ -82,7 +86,7 @@ fn heading_of(key: &str) -> &'static str {
             heading::WORKLOAD
         }
         "iterations" | "runCount" | "useWarmup" | "warmupCycleCount" => heading::TIME,
-        "exportOutput" | "minLogLevel" | "sink" | "logFile" => heading::OUTPUT,
+        "exportOutput" | "minLogLevel" | "sink" | "logFile" | "logFormat" => heading::OUTPUT,
         _ => heading::MACHINE,
     }
 }
@@ -245,10 +249,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let mut options = options(arguments)?;
     let mut log = Log::open(&options)?;
+    message::log_to(log.clone());
     if let Some(path) = &options.export_output {
         owner::check_option("--exportOutput", path, "results.csv")?;
     }
-    let chooses_iterations = arguments.precision.is_some() && !options.is_given("iterations");
     let mut report = Output::default();
     report.to.files.extend(arguments.report.clone());
     if let Some(path) = &arguments.report {
@@ -256,24 +260,19 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         report.resolve()?;
         owner::check_option("--report", path, "results.html")?;
     }
-    if options.multi_threaded && options.iterations <= 10 && !chooses_iterations {
-        let text =
-            "10 iterations or fewer run in one thread, as in Pokorný's tool: raise --iterations";
-        log.warn(&notice::ONE_THREAD, text)?;
-    }
-    if options.output.is_none() {
-        let text = format!("no --output: measuring {}", std::env::temp_dir().display());
-        log.warn(&notice::DEFAULT_DIRECTORY, &text)?;
-    }
+    warn_of_options(&options, arguments.precision.is_some());
     let repetition = arguments.repetition()?;
     // A wrong --precision or --budget is refused before the pilot.
-    let requested = plan(&options, &repetition)?.plan.repetition;
+    let resolved = plan(&options, &repetition)?;
+    let requested = resolved.plan.repetition;
+    check_space(&options, &resolved)?;
     let turn = Turn::new(arguments.allow_concurrent);
     if arguments.precision.is_some()
         && let Some(code) = choose_amounts(&mut options, &mut log, turn)?
     {
         return Ok(code);
     }
+    log_estimate(&options, &log)?;
     if let Repetition::Precision { half_width, .. } = requested {
         let (cycles, asked) = (
             counted(options.run_count as usize, "cycle"),
@@ -289,6 +288,162 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         report.emit(&Report::of_run(&summary, &trials))?;
     }
     Ok(code)
+}
+
+/// Warns of options without effect and of a directory that nobody named.
+fn warn_of_options(options: &Options, has_precision: bool) {
+    let chooses_iterations = has_precision && !options.is_given("iterations");
+    if options.multi_threaded && options.iterations < SHARED && !chooses_iterations {
+        let text =
+            "10 iterations or fewer run in one thread, as in Pokorný's tool: raise --iterations";
+        warn(&notice::ONE_THREAD, text);
+    }
+    let threads = threads(options);
+    if threads > options.iterations && !chooses_iterations {
+        let text = format!(
+            "{} of {threads} threads have no work, because a cycle has only {}: raise --iterations, or lower --threadCount",
+            threads - options.iterations,
+            iterations(options)
+        );
+        warn(&notice::IDLE_THREADS, &text);
+    }
+    if options.output.is_none() {
+        let text = format!("no --output: measuring {}", default_directory().display());
+        warn(&notice::DEFAULT_DIRECTORY, &text);
+    }
+}
+
+/// Returns the number of threads that share the iterations of a cycle.
+fn threads(options: &Options) -> u64 {
+    match options.threads() {
+        0 => coordinator::cpus().into(),
+        threads => threads,
+    }
+}
+
+/// Returns the directory of temporary files, in which the 2023 tool works by default, so that it
+/// does not fill the current one. An empty TMPDIR names none.
+fn default_directory() -> PathBuf {
+    match std::env::temp_dir() {
+        empty if empty.as_os_str().is_empty() => PathBuf::from("/tmp"),
+        directory => directory,
+    }
+}
+
+// The amounts of work, which are known before anything is written.
+
+/// A device of this rate, in bytes a second, gives the time of a warning about large amounts.
+const FAST_DEVICE: u64 = 1 << 30;
+/// Amounts that such a device takes longer to write are rarely meant.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// The files that the cycles of a block make, of which each iteration removes its own.
+struct Amounts {
+    /// Warm-up and measured cycles.
+    cycles: u64,
+    /// Files of all iterations.
+    files: u64,
+    /// Bytes of a file; 0 for create.
+    file_size: u64,
+}
+
+impl Amounts {
+    fn new(options: &Options) -> Amounts {
+        let warm_up = if options.use_warmup {
+            options.warmup_cycle_count
+        } else {
+            0
+        };
+        let cycles = options.run_count.saturating_add(warm_up);
+        let is_create = options.benchmark == Benchmark::Create;
+        let file_size = options.block_size.saturating_mul(options.block_count) << 10;
+        Amounts {
+            cycles,
+            files: cycles
+                .saturating_mul(options.iterations)
+                .saturating_mul(options.files()),
+            file_size: if is_create { 0 } else { file_size },
+        }
+    }
+
+    /// Returns the bytes that are written in all.
+    fn bytes(&self) -> u64 {
+        self.files.saturating_mul(self.file_size)
+    }
+
+    /// Returns the size of a file and of all.
+    fn sizes(&self) -> String {
+        let (size, all) = (self.file_size as f64, self.bytes() as f64);
+        format!("{}: {}", show_bytes(size), show_bytes(all))
+    }
+
+    /// Returns a warning if even a fast device needs [`LONG`] to write all bytes.
+    fn rarely_meant(&self) -> Option<String> {
+        let time = Duration::from_secs(self.bytes() / FAST_DEVICE);
+        (time > LONG).then(|| {
+            format!(
+                "a file has {} (blockSize × blockCount), and {} are written in all, which take {} on a device that writes \
+                 {} in a second: lower --blockCount, --iterations or --runCount",
+                show_bytes(self.file_size as f64),
+                show_bytes(self.bytes() as f64),
+                show_duration(time),
+                show_bytes(FAST_DEVICE as f64)
+            )
+        })
+    }
+}
+
+/// Checks that the files of all threads fit into the free space, before anything is written.
+fn check_space(options: &Options, resolved: &Resolved) -> anyhow::Result<()> {
+    let directory = options.output.clone().unwrap_or_else(default_directory);
+    let (Some(cell), Some(room)) = (resolved.work.cells.first(), FreeSpace::at(&directory)) else {
+        return Ok(());
+    };
+    let need = Need {
+        bytes: cell.profile.space,
+        files: cell.profile.inodes,
+    };
+    if room.holds(need) {
+        return Ok(());
+    }
+    let size = Amounts::new(options).file_size;
+    let lower = if size == 0 {
+        "--fileCount"
+    } else {
+        "--blockCount, --blockSize, --fileCount"
+    };
+    let mut files = counted(options.files() as usize, "file");
+    if size > 0 {
+        files = format!("{files} of {}", show_bytes(size as f64));
+    }
+    if threads(options) > 1 {
+        files = format!("{files} in each of {} threads", threads(options));
+    }
+    Err(failure::advised(
+        &code::NO_SPACE,
+        format!("this run {}: it makes {files}", room.lacks(need)),
+        format!("lower {lower} or --threadCount, or name a larger file system with --output"),
+    ))
+}
+
+/// Logs what the cycles of a block write, and warns of amounts that are rarely meant.
+fn log_estimate(options: &Options, log: &Log) -> anyhow::Result<()> {
+    let amounts = Amounts::new(options);
+    let (cycles, each) = (
+        counted(amounts.cycles as usize, "cycle"),
+        iterations(options),
+    );
+    let files = counted(amounts.files as usize, "file");
+    let work = match options.benchmark {
+        Benchmark::Create => "created".to_owned(),
+        Benchmark::Read => format!("of {}, written and read", amounts.sizes()),
+        Benchmark::Write => format!("of {}, written", amounts.sizes()),
+    };
+    if let Some(text) = amounts.rarely_meant() {
+        warn(&notice::MICRO_LARGE, &text);
+    }
+    let text = format!("estimate: {cycles} of {each}:\n  {files} {work}");
+    log.write(Level::Info, &text)
 }
 
 /// Returns the help on one option, with its forms on the command line and in the file of settings.
@@ -349,6 +504,16 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
     Ok(options)
 }
 
+/// Returns an account of the options as a number.
+fn account(
+    option: &str,
+    text: Option<&String>,
+    find: fn(&str) -> Result<u32, String>,
+) -> anyhow::Result<Option<u32>> {
+    let number = text.map(|text| find(text)).transpose();
+    number.map_err(|why| failure::error(&code::INVALID_MICRO, format!("--{option}: {why}")))
+}
+
 // The trials of `fsb micro`: their phases in the log, and the pilot that chooses iterations and
 // warm-up.
 
@@ -363,28 +528,28 @@ const MOST_ITERATIONS: u64 = 100_000;
 const SHARED: u64 = 11;
 
 /// Returns the settings with the user that workers run as.
-fn as_user(mut settings: Settings, identity: &Identity) -> Settings {
-    for (name, id) in [("uid", identity.uid), ("gid", identity.gid)] {
+fn as_user(mut settings: Settings, options: &Options) -> anyhow::Result<Settings> {
+    let user = account("uid", options.user.as_ref(), fsb_sys::account::uid)?;
+    let group = account("gid", options.group.as_ref(), fsb_sys::account::gid)?;
+    for (name, id) in [("uid", user), ("gid", group)] {
         if let Some(id) = id {
             settings = settings.with_number(name, id.into());
         }
     }
-    settings.set("force_root_user", SettingValue::Flag(identity.force_root));
-    settings
+    settings.set(
+        "force_root_user",
+        SettingValue::Flag(options.force_root_user),
+    );
+    Ok(settings)
 }
 
 /// Returns the plan of one workload on one directory.
 fn plan(options: &Options, repetition: &Settings) -> anyhow::Result<Resolved> {
-    // The 2023 tool works in the directory of temporary files by default, so that it does not fill
-    // the current one.
-    let output = options.output.clone().unwrap_or_else(std::env::temp_dir);
+    let output = options.output.clone().unwrap_or_else(default_directory);
     // An absolute path cannot be mistaken for a file system.
     let target = owner::absolute(&output)?;
     let typed = PlanFile {
-        settings: as_user(
-            repetition.clone().with_text("name", "micro"),
-            &options.identity,
-        ),
+        settings: as_user(repetition.clone().with_text("name", "micro"), options)?,
         targets: vec![typed(&target.display().to_string())],
         workloads: vec![options.workload()],
         // The 2023 tool did not touch memory first; keep its convention.
@@ -452,10 +617,22 @@ struct EndTimes {
     ended: Vec<Timestamp>,
 }
 
+const NOT_TOUCHED: &str = "memory that this virtual machine uses for the first time is slow, and is not touched first, \
+                           as in Pokorný's tool: add cycles with --warmupCycleCount";
+
 impl Observer for EndTimes {
     fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Planned { .. } => return,
+            // The durable writes of its text are not those of this tool.
+            Event::Warning(Warning::UnbackedMemory {
+                cause: UnbackedMemory::LeftAlone,
+            }) => {
+                // A pilot and the measurement apply the same control.
+                static ONCE: Once = Once::new();
+                ONCE.call_once(|| warn(&notice::MEMORY_NOT_TOUCHED, NOT_TOUCHED));
+                return;
+            }
             Event::Ended { .. } => self.ended.push(Timestamp::now()),
             _ => {}
         }
@@ -544,7 +721,7 @@ fn choose_amounts(options: &mut Options, log: &mut Log, turn: Turn) -> anyhow::R
     )?;
     let once = Settings::default().with_number("blocks", 1);
     let (_, trials) = measure(&pilot, &once, log, turn)?;
-    if let Some(code) = failure(&trials, log)? {
+    if let Some(code) = failure(&trials)? {
         return Ok(Some(code));
     }
     let observed = &trials[0].observed;
@@ -593,12 +770,15 @@ fn cycle_milliseconds(trials: &[Trial]) -> Vec<f64> {
 }
 
 /// Logs the reason of the first trial that did not end well. Returns the exit code for it.
-fn failure(trials: &[Trial], log: &mut Log) -> anyhow::Result<Option<u8>> {
+fn failure(trials: &[Trial]) -> anyhow::Result<Option<u8>> {
     trials.first().context("no trial was made")?;
     let Some(failed) = trials.iter().find(|trial| trial.outcome != Outcome::Ok) else {
         return Ok(None);
     };
-    log.write(Level::Error, &failed.reason())?;
+    let reason = failed.reason();
+    let lines = [format!("error: {reason}")];
+    let code = failed.error_code.as_deref();
+    message::emit(&Message::new(message::Level::Error, code, reason), &lines);
     Ok(Some(exit::TRIALS))
 }
 
@@ -611,7 +791,7 @@ fn finish(
     options: &Options,
     log: &mut Log,
 ) -> anyhow::Result<u8> {
-    if let Some(code) = failure(trials, log)? {
+    if let Some(code) = failure(trials)? {
         return Ok(code);
     }
     let samples: Vec<f64> = trials
@@ -653,6 +833,9 @@ fn finish(
         Level::Info,
         &statistics("duration of a cycle", "ms", &cycle_milliseconds(trials))?,
     )?;
+    if trials.len() == 1 {
+        warn_of_samples(&microseconds)?;
+    }
     log_precision(record, trials.len(), log)?;
     let mut affected = trials.iter().filter(|trial| !trial.interference.is_empty());
     if let Some(first) = affected.next() {
@@ -669,7 +852,7 @@ fn finish(
             "interference{which}: {}; measure again on an idle machine",
             causes.join(", ")
         );
-        log.warn(&notice::MICRO_INTERFERENCE, &text)?;
+        warn(&notice::MICRO_INTERFERENCE, &text);
     }
     if let Some(path) = &options.export_output {
         owner::replace(path, samples_csv(&samples).as_bytes())?;
@@ -685,7 +868,10 @@ fn statistics(title: &str, unit: &str, samples: &[f64]) -> anyhow::Result<String
         format!("{title}:"),
         format!("  mean                {:.3} {unit}", all.mean),
         format!("  median              {:.3} {unit}", all.median),
-        format!("  standard deviation  {:.3} {unit}", all.sd),
+        match all.n {
+            1 => "  standard deviation  unknown with one cycle".to_owned(),
+            _ => format!("  standard deviation  {:.3} {unit}", all.sd),
+        },
     ];
     for percent in [5, 25, 75, 95] {
         let value = quantile(samples, f64::from(percent) / 100.0)?;
@@ -696,12 +882,46 @@ fn statistics(title: &str, unit: &str, samples: &[f64]) -> anyhow::Result<String
     }
     for (name, level) in [("99 %", 0.99), ("99.9 %", 0.999)] {
         let interval = match t_interval(samples, level)? {
-            Some(interval) => format!("{:.3} to {:.3} {unit}", interval.lo, interval.hi),
+            // No time is below zero, so an interval that ends there holds as often.
+            Some(interval) => {
+                format!("{:.3} to {:.3} {unit}", interval.lo.max(0.0), interval.hi)
+            }
             None => "unknown with one cycle".to_owned(),
         };
         lines.push(format!("  {:<18}  {interval}", format!("{name} interval")));
     }
     Ok(lines.join("\n"))
+}
+
+/// Half the width of the interval of the mean, as a share of it, that the thesis asks for (2.4.4).
+const WIDEST: f64 = 0.05;
+/// A distribution is called not normal if a normal one would look so in at most this share of runs.
+const RARELY_NORMAL: f64 = 0.001;
+
+/// Warns of samples that the thesis takes for signs of an error (2.4.4): an interval of the mean
+/// that is too wide, and a distribution that is not normal.
+fn warn_of_samples(microseconds: &[f64]) -> anyhow::Result<()> {
+    let all = describe(microseconds)?;
+    if let Some(interval) = t_interval(microseconds, 0.99)? {
+        let half = (interval.hi - interval.lo) / 2.0 / all.mean;
+        if half > WIDEST {
+            let text = format!(
+                "the 99 % interval of the mean is ±{}, wider than ±5 %: raise --runCount, or use --precision 5%",
+                percent(half)
+            );
+            warn(&notice::MICRO_WIDE, &text);
+        }
+    }
+    let Some(test) = normality(microseconds)?.filter(|test| test.p < RARELY_NORMAL) else {
+        return Ok(());
+    };
+    let text = format!(
+        "the cycles are not normally distributed (Shapiro-Wilk W = {:.3}, p < {RARELY_NORMAL}): the intervals may not \
+         hold; minimum {:.3}, median {:.3}, maximum {:.3} µs: see the samples with --exportOutput",
+        test.w, all.min, all.median, all.max
+    );
+    warn(&notice::MICRO_NOT_NORMAL, &text);
+    Ok(())
 }
 
 /// Logs whether the blocks reached the precision of `--precision`.
@@ -741,15 +961,20 @@ fn log_precision(record: &RunRecord, blocks: usize, log: &mut Log) -> anyhow::Re
     let text = format!(
         "precision ±{asked} not reached: {budget} held {blocks}, and {found}; raise --budget"
     );
-    log.warn(&notice::MICRO_IMPRECISE, &text)
+    warn(&notice::MICRO_IMPRECISE, &text);
+    Ok(())
 }
 
-// The log of the 2023 tool: results and warnings, with time and level, on the console and in a
-// file.
+// The log of the 2023 tool: results, warnings and errors with time and level, on the console and in
+// a file. All messages of the process go through it.
 
-/// The 2023 tool's log: results and warnings to the requested sinks.
-struct Log {
+/// The 2023 tool's log, with the requested sinks. Clones write to the same ones.
+#[derive(Clone)]
+struct Log(Arc<Sinks>);
+
+struct Sinks {
     least: Level,
+    format: LogFormat,
     console: bool,
     file: Option<File>,
 }
@@ -766,66 +991,86 @@ impl Log {
             .file
             .then(|| open(&options.log_file))
             .transpose()?;
-        Ok(Log {
+        Ok(Log(Arc::new(Sinks {
             least: options.min_log_level,
+            format: options.log_format,
             console: options.sinks.console,
             file,
-        })
+        })))
     }
 
     /// Writes text with the current time.
-    fn write(&mut self, level: Level, text: &str) -> anyhow::Result<()> {
+    fn write(&self, level: Level, text: &str) -> anyhow::Result<()> {
         self.write_at(Timestamp::now(), level, text)
     }
 
     /// Writes text about an event at `time`.
-    fn write_at(&mut self, time: Timestamp, level: Level, text: &str) -> anyhow::Result<()> {
-        if level < self.least {
+    fn write_at(&self, time: Timestamp, level: Level, text: &str) -> anyhow::Result<()> {
+        let sinks = &*self.0;
+        if level < sinks.least {
             return Ok(());
         }
-        let lines = stamped(time, level, text);
-        if self.console && level >= Level::Warning {
-            say(for_stderr(&lines, text));
-        } else if self.console {
+        let lines = stamped(time, level, text, sinks.format);
+        // Without the console, errors go there all the same: the program ends with them.
+        if level == Level::Error || sinks.console && level == Level::Warning {
+            match sinks.format {
+                LogFormat::Text => message::print_line(lines.trim_end()),
+                LogFormat::Json => message::print_as_is(&lines),
+            }
+        } else if sinks.console {
             results::print(&lines)?;
         }
         self.append(&lines)
     }
 
-    /// Prints a warning on standard error.
-    fn warn(&mut self, notice: &Notice, text: &str) -> anyhow::Result<()> {
-        if Level::Warning < self.least {
-            return Ok(());
-        }
-        let lines = stamped(Timestamp::now(), Level::Warning, text);
-        if self.console {
-            notify(notice, [], for_stderr(&lines, text));
-        }
-        self.append(&lines)
-    }
-
-    fn append(&mut self, lines: &str) -> anyhow::Result<()> {
-        if let Some(file) = &mut self.file {
+    fn append(&self, lines: &str) -> anyhow::Result<()> {
+        if let Some(mut file) = self.0.file.as_ref() {
             file.write_all(lines.as_bytes())?;
         }
         Ok(())
     }
 }
 
-/// Returns the lines of a text, each with time and level.
-fn stamped(time: Timestamp, level: Level, text: &str) -> String {
-    let time = time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ");
-    text.lines()
-        .map(|line| format!("{time} [{}] {line}\n", level_name(level)))
-        .collect()
+impl message::Log for Log {
+    /// Writes a message of the process. A sink that fails has failed for the results, too, which
+    /// report it.
+    fn write(&self, message: &Message, text: &str) {
+        let level = match message.level {
+            message::Level::Error => Level::Error,
+            message::Level::Warning => Level::Warning,
+            message::Level::Note => Level::Info,
+        };
+        let sinks = &*self.0;
+        if message::format() == MessageFormat::Text {
+            let _ = self.write_at(Timestamp::now(), level, text);
+        } else if level >= sinks.least {
+            // Programs read messages as such.
+            if sinks.console || level == Level::Error {
+                message::print(message);
+            }
+            let _ = self.append(&stamped(Timestamp::now(), level, text, sinks.format));
+        }
+    }
 }
 
-/// Returns the text of a message on standard error: people read it with time and level, programs
-/// without.
-fn for_stderr<'t>(lines: &'t str, text: &'t str) -> &'t str {
-    match message::format() {
-        MessageFormat::Text => lines.trim_end(),
-        MessageFormat::Json => text,
+/// Logs a warning.
+fn warn(notice: &notice::Notice, text: &str) {
+    notify(notice, [], text);
+}
+
+/// Returns the lines of a text, each with time and level, or one object for programs.
+fn stamped(time: Timestamp, level: Level, text: &str, format: LogFormat) -> String {
+    let (time, level) = (time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"), level_name(level));
+    match format {
+        LogFormat::Json => {
+            let time = time.to_string();
+            let object = serde_json::json!({"time": time, "level": level, "message": text});
+            format!("{object}\n")
+        }
+        LogFormat::Text => text
+            .lines()
+            .map(|line| format!("{time} [{level}] {line}\n"))
+            .collect(),
     }
 }
 
@@ -835,5 +1080,46 @@ fn level_name(level: Level) -> &'static str {
         Level::Info => "info",
         Level::Warning => "warning",
         Level::Error => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_amounts_of_listing_6_6_are_named() {
+        let mut options = Options::default();
+        for (name, value) in [
+            ("fileCount", "1"),
+            ("iterations", "10"),
+            ("blockSize", "512"),
+            ("blockCount", "65536"),
+        ] {
+            options.set(name, value).unwrap();
+        }
+        let amounts = Amounts::new(&options);
+        assert_eq!((amounts.cycles, amounts.files), (33, 330));
+        assert_eq!(amounts.bytes(), 330 * (32 << 30));
+        let warning = amounts.rarely_meant().unwrap();
+        assert!(
+            warning.contains("32.0 GiB") && warning.contains("10.3 TiB"),
+            "{warning}"
+        );
+        // Section 6.2.1 has the same test with files of 8 MiB.
+        options.set("blockCount", "16").unwrap();
+        let amounts = Amounts::new(&options);
+        assert_eq!((amounts.file_size, amounts.rarely_meant()), (8 << 20, None));
+        options.set("benchmark", "create").unwrap();
+        assert_eq!(Amounts::new(&options).bytes(), 0);
+    }
+
+    #[test]
+    fn intervals_of_times_end_at_zero_and_one_cycle_has_no_deviation() {
+        let text = statistics("time", "µs", &[1.0, 1000.0]).unwrap();
+        assert!(text.contains("99 % interval       0.000 to "), "{text}");
+        let one = statistics("time", "µs", &[3.0]).unwrap();
+        assert_eq!(one.matches("unknown with one cycle").count(), 3, "{one}");
+        assert!(one.contains("standard deviation  unknown"), "{one}");
     }
 }

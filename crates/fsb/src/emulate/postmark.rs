@@ -46,8 +46,8 @@ Examples:
 /// Reads PostMark's commands from FILE, or else from .pmrc if it exists, and then from standard
 /// input, one per line. Files: set size LOW HIGH, set number N, set subdirectories N, set location
 /// [+-]DIR [WEIGHT]. Work: set seed N, set transactions N, set read BYTES, set write BYTES, set
-/// buffering true|false, set bias read 0..10, set bias create 0..10. Control: set report
-/// verbose|terse, show, run [FILE], load FILE, quit.
+/// buffering true|false, set bias read -1..10, set bias create -1..10 (-1 for neither). Control:
+/// set report verbose|terse, show, run [FILE], load FILE, quit.
 ///
 /// With the same seed, fsb repeats the operations of PostMark 1.53 file by file. It makes files in
 /// the locations and removes them when a run ends. It refuses names that exist.

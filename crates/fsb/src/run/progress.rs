@@ -12,7 +12,7 @@ use fsb_model::notice::{self, Notice};
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::{show_duration, show_rate};
 use fsb_model::{Outcome, RunRecord, StoppingRule, Target, Trial, Warning};
-use fsb_report::show::{counted, wrapped};
+use fsb_report::show::counted;
 use fsb_report::{
     Releases, Report, cut_name, interference_text, stopping_rule_text, text, visible, warning_text,
 };
@@ -130,11 +130,7 @@ impl Progress {
 
     /// Prints a line that a quiet run prints, too.
     fn tell(&self, text: &str) {
-        if self.bar.is_hidden() {
-            say(text)
-        } else {
-            self.above(text)
-        }
+        self.bar.suspend(|| say(text));
     }
 
     fn style(&self, template: &str) {
@@ -204,10 +200,8 @@ impl Progress {
 
     fn print(&self, text: &str, print: impl FnOnce(&str)) {
         let text = visible::line(text);
-        if self.lines {
-            print(&text);
-        } else if !self.verbosity.quiet {
-            self.above(&text);
+        if self.lines || !self.verbosity.quiet {
+            self.bar.suspend(|| print(&text));
         }
     }
 
@@ -218,12 +212,6 @@ impl Progress {
         if self.lines && self.verbosity.verbose && !self.race_rounds && !targets.is_empty() {
             self.line(&format!("{}: {targets}", stage(self.block)));
         }
-    }
-
-    /// Prints above the bar.
-    fn above(&self, text: &str) {
-        self.bar
-            .println(wrapped(text, terminal::columns(std::io::stderr())));
     }
 
     /// Shows the current work beside the bar.
@@ -331,7 +319,7 @@ pub fn warn(warning: &Warning, tell: &dyn Fn(&str)) {
     let text = warning_text(warning);
     match message::format() {
         MessageFormat::Text => tell(&format!("warning: {text}")),
-        MessageFormat::Json => message::print(&to_message(warning, text)),
+        MessageFormat::Json => message::emit(&to_message(warning, text), &[]),
     }
 }
 

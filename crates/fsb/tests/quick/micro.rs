@@ -147,7 +147,9 @@ fn lines_have_time_and_level_and_the_phases_are_logged() {
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"
     );
-    let phases = &lines[..6];
+    assert_eq!(lines[0].1, "estimate: 7 cycles of 10 iterations:");
+    assert_eq!(lines[1].1, "  210 files created");
+    let phases = &lines[2..8];
     assert_eq!(
         phases.iter().map(|(_, text)| *text).collect::<Vec<_>>(),
         [
@@ -193,6 +195,7 @@ fn each_option_of_the_2023_tool_has_a_line_of_help() {
         "min-log-level",
         "sink",
         "log-file",
+        "log-format",
     ];
     for option in options {
         let lines: Vec<&str> = text
@@ -284,6 +287,115 @@ fn few_iterations_stay_in_one_thread_and_say_so() {
     let output = fsb_json(scratch.path(), &arguments);
     expect_code(&output, 0);
     message(&output, "warning/one-thread");
+}
+
+#[test]
+fn threads_without_work_are_a_warning() {
+    let scratch = scratch();
+    let arguments = words("micro create --output . --fileCount 3 --runCount 2 --iterations 12");
+    let threads = words("--multiThreaded --threadCount 13");
+    let output = fsb_json(scratch.path(), &[&arguments[..], &threads].concat());
+    expect_code(&output, 0);
+    let warning = message(&output, "warning/idle-threads");
+    let text = warning["message"].as_str().unwrap();
+    assert!(text.starts_with("1 of 13 threads"), "{text}");
+}
+
+#[test]
+fn every_message_goes_through_the_log() {
+    let scratch = scratch();
+    let common = words("micro create --output . --fileCount 3 --runCount 2 --multiThreaded");
+    let run = |more: &str| succeeds(scratch.path(), &[&common[..], &words(more)].concat());
+    let silent = run("--minLogLevel error");
+    assert_eq!(
+        (stdout(&silent), stderr(&silent)),
+        (String::new(), String::new())
+    );
+    let filed = run("--sink file --logFile a.log");
+    assert_eq!(
+        (stdout(&filed), stderr(&filed)),
+        (String::new(), String::new())
+    );
+    let log = fs::read_to_string(scratch.path().join("a.log")).unwrap();
+    for line in log.lines() {
+        let (time, _) = line.split_once(" [").expect(line);
+        assert!(time.parse::<jiff::Timestamp>().is_ok(), "{line}");
+    }
+    assert!(
+        log.contains(" [warning] 10 iterations or fewer run in one thread"),
+        "{log}"
+    );
+    // Fields of programs are in the log as well.
+    let json = run("--sink console,file --logFile b.log --logFormat json");
+    let log = fs::read_to_string(scratch.path().join("b.log")).unwrap();
+    let mut levels = Vec::new();
+    for line in log.lines() {
+        let object: serde_json::Value = serde_json::from_str(line).expect(line);
+        assert!(
+            object["time"]
+                .as_str()
+                .unwrap()
+                .parse::<jiff::Timestamp>()
+                .is_ok()
+        );
+        assert!(!object["message"].as_str().unwrap().is_empty());
+        levels.push(object["level"].as_str().unwrap().to_owned());
+    }
+    assert!(levels.contains(&"warning".to_owned()) && levels.contains(&"info".to_owned()));
+    let printed = stdout(&json).lines().count() + stderr(&json).lines().count();
+    assert_eq!(printed, log.lines().count(), "{log}");
+}
+
+#[test]
+fn errors_are_in_the_log_and_on_the_console() {
+    let scratch = scratch();
+    let arguments =
+        words("micro write --output . --sink file --blockCount 1000000 --blockSize 1048576");
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 3);
+    let log = fs::read_to_string(scratch.path().join("fsb.log")).unwrap();
+    for text in [stderr(&output), log] {
+        assert!(
+            text.contains(" [error] this run needs ") && text.contains("help: lower --blockCount"),
+            "{text}"
+        );
+        assert!(!text.contains("--size"), "{text}");
+    }
+    assert!(stdout(&output).is_empty(), "{}", stdout(&output));
+}
+
+#[test]
+fn users_are_named_and_unknown_ones_refused() {
+    let scratch = scratch();
+    for (arguments, code) in [
+        (
+            "micro --output . --uid no-such-user",
+            "micro/invalid-option",
+        ),
+        (
+            "micro --output . --gid no-such-group",
+            "micro/invalid-option",
+        ),
+        ("run null --uid no-such-user", "arguments/invalid-value"),
+    ] {
+        let refused = fails(scratch.path(), arguments, 2, code);
+        let text = refused["message"].as_str().unwrap();
+        assert!(text.contains("this machine has no"), "{text}");
+    }
+}
+
+#[test]
+fn an_empty_tmpdir_is_none() {
+    let scratch = scratch();
+    let arguments = words("micro create --fileCount 2 --runCount 2");
+    let output = command(scratch.path(), &[&arguments[..], &[JSON]].concat())
+        .env("TMPDIR", "")
+        .output()
+        .unwrap();
+    expect_code(&output, 0);
+    let warning = message(&output, "warning/default-directory");
+    let text = warning["message"].as_str().unwrap();
+    assert!(text.ends_with("measuring /tmp"), "{text}");
 }
 
 /// Listing 6.6 of the thesis names no operation, and its tool has no subcommands.
