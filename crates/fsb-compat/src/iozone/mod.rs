@@ -23,7 +23,7 @@ use crate::tool::{ReadError, Tool};
 pub use layout::operation;
 use layout::{Layout, Word, words};
 pub use options::{Options, OptionsError, Test, TestSet};
-pub use parse::{CommandLine, parse};
+pub use parse::{CommandLine, LONG_OPTIONS, parse};
 pub use print::{table_sheet, throughput_sheet};
 pub use sheet::{Sheet, SheetError};
 

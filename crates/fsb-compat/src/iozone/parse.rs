@@ -409,6 +409,9 @@ pub(super) static OPTIONS: &[Known] = &[
 ];
 
 /// Returns the option of that name.
+/// The long options, which are those of fsb.
+pub const LONG_OPTIONS: [&str; 3] = ["--repeat-until", "--allow-concurrent", "--help"];
+
 fn find_option(name: &str) -> Result<&'static Known, OptionsError> {
     OPTIONS
         .iter()
@@ -418,7 +421,7 @@ fn find_option(name: &str) -> Result<&'static Known, OptionsError> {
 
 /// Returns the error for an option that IOzone does not have either.
 fn unknown_option(name: &str) -> OptionsError {
-    let near = nearest(name, ["--repeat-until", "--allow-concurrent", "--help"]);
+    let near = nearest(name, LONG_OPTIONS);
     let hint = near
         .map(|near| format!("did you mean '{near}'? "))
         .unwrap_or_default();

@@ -38,7 +38,10 @@ pub fn has(root: &clap::Command, command: &clap::Command, option: &str) -> bool 
         let aliases = argument.get_all_aliases().unwrap_or_default();
         argument.get_long() == Some(name) || aliases.contains(&name)
     });
-    is_global || is_own || ["help", "version"].contains(&name)
+    // clap passes the options of IOzone on.
+    let is_passed_on =
+        command.get_name() == "iozone" && fsb_compat::iozone::LONG_OPTIONS.contains(&option);
+    is_global || is_own || is_passed_on || ["help", "version"].contains(&name)
 }
 
 /// An option in a text.

@@ -428,6 +428,15 @@ fn check_space(options: &Options, resolved: &Resolved) -> anyhow::Result<()> {
 
 /// Logs what the cycles of a block write, and warns of amounts that are rarely meant.
 fn log_estimate(options: &Options, log: &Log) -> anyhow::Result<()> {
+    // A missing directory is refused next.
+    if !options
+        .output
+        .clone()
+        .unwrap_or_else(default_directory)
+        .is_dir()
+    {
+        return Ok(());
+    }
     let amounts = Amounts::new(options);
     let (cycles, each) = (
         counted(amounts.cycles as usize, "cycle"),

@@ -426,7 +426,17 @@ fn messages_of_bad_input_match_their_snapshot() {
         let text = format!("{}{}", stderr(&output), stdout(&output)).replace(&directory, "DIR");
         // Usage and lists of options belong to the snapshots of help.
         let text = text.split("\n\n").next().unwrap_or_default();
-        messages += &format!("$ fsb {line}\n{}\n\n", text.trim_end());
+        messages += &format!("$ fsb {line}\n");
+        for line in text.trim_end().lines() {
+            // Lines of a log begin with their time.
+            match line.split_once("Z [") {
+                Some((time, text)) if time.starts_with("20") => {
+                    messages += &format!("TIME [{text}\n");
+                }
+                _ => messages += &format!("{line}\n"),
+            }
+        }
+        messages.push('\n');
     }
     insta::assert_snapshot!("bad_input_messages", messages);
 }
