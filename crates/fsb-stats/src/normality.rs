@@ -1,5 +1,5 @@
-//! The Shapiro-Wilk test of normality, in the approximation of P. Royston (Algorithm AS R94, Applied
-//! Statistics 44, 1995).
+//! The Shapiro-Wilk test of normality, in the approximation of P. Royston (Algorithm AS R94,
+//! Applied Statistics 44, 1995).
 
 use std::f64::consts::SQRT_2;
 
@@ -22,8 +22,8 @@ const FEWEST: usize = 12;
 /// The most values for which it holds.
 const MOST: usize = 5000;
 
-/// Tests whether values are from a normal distribution. Returns `None` for fewer than 12 values, for
-/// more than 5000, and for values that are all equal.
+/// Tests whether values are from a normal distribution. Returns `None` for fewer than 12 values,
+/// for more than 5000, and for values that are all equal.
 ///
 /// # Errors
 ///

@@ -6,39 +6,46 @@ use nix::unistd::{Group, User};
 ///
 /// # Errors
 ///
-/// If there is no such user, or the user database cannot be read.
+/// If this machine lacks the user, or the user database cannot be read.
 pub fn uid(text: &str) -> Result<u32, String> {
-    let find = |name: &str| User::from_name(name).map(|user| user.map(|user| user.uid.as_raw()));
-    number(text, "user", find)
+    if is_number(text) {
+        return number(text, "user");
+    }
+    match User::from_name(text) {
+        Ok(Some(user)) => Ok(user.uid.as_raw()),
+        Ok(None) => Err(format!("this machine has no user '{text}'")),
+        Err(error) => Err(format!("the user '{text}' cannot be looked up: {error}")),
+    }
 }
 
 /// Returns the number of a group that is given by number or name.
 ///
 /// # Errors
 ///
-/// If there is no such group, or the group database cannot be read.
+/// If this machine lacks the group, or the group database cannot be read.
 pub fn gid(text: &str) -> Result<u32, String> {
-    let find =
-        |name: &str| Group::from_name(name).map(|group| group.map(|group| group.gid.as_raw()));
-    number(text, "group", find)
+    if is_number(text) {
+        return number(text, "group");
+    }
+    match Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        Ok(None) => Err(format!("this machine has no group '{text}'")),
+        Err(error) => Err(format!("the group '{text}' cannot be looked up: {error}")),
+    }
 }
 
-fn number(
-    text: &str,
-    kind: &str,
-    find: impl Fn(&str) -> nix::Result<Option<u32>>,
-) -> Result<u32, String> {
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // The largest number means "no change" to the kernel.
-        let number = text.parse().ok().filter(|number| *number < u32::MAX);
-        let most = u32::MAX - 1;
-        return number
-            .ok_or_else(|| format!("{text} is not the number of a {kind}: at most {most}"));
-    }
-    match find(text) {
-        Ok(Some(number)) => Ok(number),
-        Ok(None) => Err(format!("this machine has no {kind} '{text}'")),
-        Err(error) => Err(format!("the {kind} '{text}' cannot be looked up: {error}")),
+fn is_number(text: &str) -> bool {
+    text.starts_with(|letter: char| letter.is_ascii_digit()) && text.parse::<u64>().is_ok()
+}
+
+fn number(text: &str, kind: &str) -> Result<u32, String> {
+    // The largest number means "no change" to the kernel.
+    const MOST: u32 = u32::MAX - 1;
+    match text.parse() {
+        Ok(number) if number <= MOST => Ok(number),
+        _ => Err(format!(
+            "{text} is not the number of a {kind}: at most {MOST}"
+        )),
     }
 }
 

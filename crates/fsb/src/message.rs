@@ -174,8 +174,8 @@ fn noted(text: &str) -> String {
     }
 }
 
-/// Passes a message on: to the log if there is one, else to standard error as JSON or as `lines` for
-/// people. All messages go through here.
+/// Passes a message on: to the log if there is one, else to standard error as JSON or as `lines`
+/// for people. All messages go through here.
 pub fn emit(message: &Message, lines: &[String]) {
     let lines: Vec<String> = lines.iter().map(|line| noted(line)).collect();
     let message = &Message {

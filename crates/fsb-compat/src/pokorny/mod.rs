@@ -227,8 +227,8 @@ impl Options {
     }
 
     /// Sets the options of an INI text: `name = value` or `name : value`, a value in quotes or not,
-    /// and a switch also by its name alone. Sections have no meaning, as in the 2023 tool. A comment
-    /// begins with `;` or `#` at the start of a line or after white space.
+    /// and a switch also by its name alone. Sections have no meaning, as in the 2023 tool. A
+    /// comment begins with `;` or `#` at the start of a line or after white space.
     ///
     /// # Errors
     ///

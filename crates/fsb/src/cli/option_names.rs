@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 /// The command whose options the remedies of crates below the command line name.
 const FIRST: &str = "fsb run";
-/// The commands that measure with the same crates and have other options. No text of theirs contains
-/// a command of the user, whose options would be mistaken for those of fsb.
+/// The commands that measure with the same crates and have other options. No text of theirs
+/// contains a command of the user, whose options would be mistaken for those of fsb.
 const BESIDE: [&str; 5] = [
     "fsb micro",
     "fsb iozone",
@@ -53,8 +53,8 @@ pub struct NamedOption {
     pub command: Option<String>,
 }
 
-/// Returns the options that a text names. `is_command` knows the subcommands of fsb. Words in quotes
-/// are what the user typed, or commands.
+/// Returns the options that a text names. `is_command` knows the subcommands of fsb. Words in
+/// quotes are what the user typed, or commands.
 pub fn named(text: &str, is_command: impl Fn(&str) -> bool) -> Vec<NamedOption> {
     let mut found = Vec::new();
     let (mut command, mut is_quoted): (Vec<&str>, bool) = (Vec::new(), false);

@@ -290,7 +290,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Warns of options without effect and of a directory that nobody named.
+/// Warns of options without effect and of a measured directory that is a default.
 fn warn_of_options(options: &Options, has_precision: bool) {
     let chooses_iterations = has_precision && !options.is_given("iterations");
     if options.multi_threaded && options.iterations < SHARED && !chooses_iterations {
