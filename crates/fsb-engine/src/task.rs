@@ -286,6 +286,11 @@ pub trait Gate {
     /// Receives a progress report of the step from time to time.
     fn tell(&mut self, _live: Live) {}
 
+    /// Returns the flag that is set when the work shall end early, if it can be set.
+    fn interrupted(&self) -> Option<Arc<AtomicBool>> {
+        None
+    }
+
     /// Reports that the work of a background starts. `stop` stops the work.
     fn started(&mut self, _stop: Stop) -> Result<(), EngineError> {
         Ok(())

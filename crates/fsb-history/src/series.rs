@@ -51,7 +51,7 @@ pub fn entry_of_run(
     labels: Labels,
 ) -> Result<Entry, String> {
     let (Some(_), Some(first)) = (&record.stop_reason, record.segments.first()) else {
-        return Err("the run did not finish; fsb run --resume completes it".to_owned());
+        return Err(format!("the run did not finish; {}", record.completion()));
     };
     let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured);
     if let Some(why) = incomplete_text(record, measured.map(|trial| trial.block)) {

@@ -39,6 +39,7 @@ notices! {
     MICRO_WIDE = "warning/micro-wide", "", "The 99 % interval of the mean of fsb micro is wider than ±5 %.";
     MICRO_NOT_NORMAL = "warning/micro-not-normal", "", "The cycles of fsb micro are not normally distributed, so their intervals may not hold.";
     MEMORY_NOT_TOUCHED = "warning/memory-not-touched", "", "fsb micro does not touch the memory of a virtual machine first.";
+    MEASURED_IN_PART = "warning/measured-in-part", "", "The results are those of the parts that ended before an interruption.";
     MICRO_INTERFERENCE = "warning/micro-interference", "", "Interference affected the samples of fsb micro.";
     INCOMPLETE_TRACE = "warning/incomplete-trace", "reason", "A trace lacks accesses. fsb run replays it only with --force.";
     GATE_FAILED = "warning/gate-failed", "slower", "A set is slower than the baseline of --fail-if.";

@@ -102,6 +102,9 @@ pub struct RunRecord {
     /// The ranks of the MPI job that made it; absent for a run of one coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<Ranks>,
+    /// The command that made it with the options of another tool; absent for a run of `fsb run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation_of: Option<EmulatedTool>,
     /// Processors were emulated, which inflates CPU cost against I/O: a functional run without
     /// verdicts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -116,6 +119,19 @@ pub struct RunRecord {
     /// Fields of newer minor versions, kept as found.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// A command that measures with the options of another tool.
+///
+/// Each execution of a case in one process is a trial. The second execution of the same case is
+/// that of block 2, and so on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EmulatedTool {
+    /// The subcommand: `micro`, `iozone`, `postmark`, `filebench` or `fio`.
+    pub command: String,
+    /// Its arguments as the user typed them.
+    pub arguments: Vec<String>,
 }
 
 /// The ranks of an MPI job. Names of hosts are not recorded.
@@ -344,6 +360,7 @@ impl RunRecord {
             on: None,
             vm: None,
             ranks: None,
+            emulation_of: None,
             emulated: false,
             stop_reason: None,
             devices: BTreeMap::new(),
@@ -374,6 +391,14 @@ impl RunRecord {
                 .stop_reason
                 .as_ref()
                 .is_some_and(StopReason::is_planned),
+        }
+    }
+
+    /// Returns how a run that did not finish can be completed, as a clause.
+    pub fn completion(&self) -> String {
+        match &self.emulation_of {
+            None => "fsb run --resume completes it".to_owned(),
+            Some(tool) => format!("fsb {} cannot resume it", tool.command),
         }
     }
 

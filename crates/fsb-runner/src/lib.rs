@@ -22,7 +22,7 @@ pub mod shipped_plan;
 pub mod suite;
 pub mod sweep;
 pub mod target_file;
-mod values;
+pub mod values;
 #[cfg(feature = "vm")]
 pub mod vm;
 #[cfg(not(feature = "vm"))]

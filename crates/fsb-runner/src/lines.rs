@@ -2,6 +2,7 @@
 //! guest that misbehaves.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -78,6 +79,11 @@ impl Lines {
             longest: LONGEST_ANSWER,
             ..Lines::new(stream)?
         })
+    }
+
+    /// Returns another descriptor of the connection.
+    pub(crate) fn connection(&self) -> io::Result<OwnedFd> {
+        self.reader.get_ref().try_clone().map(OwnedFd::from)
     }
 
     /// Sends one message. A message that the other end does not take within a minute is lost with

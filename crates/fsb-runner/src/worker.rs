@@ -97,6 +97,8 @@ pub struct WorkerLimits {
     pub until: Option<Instant>,
     /// Set when the work shall end early. Such a worker does not receive the terminal's signals.
     pub interrupted: Option<Arc<AtomicBool>>,
+    /// A connection. The work shall end early as soon as it can be read.
+    pub stop: Option<Arc<OwnedFd>>,
     /// The space beneath a sparse image: a worker is killed when it is short, before it is full for
     /// everything else.
     pub space: Option<SpaceBeneath>,
@@ -160,6 +162,7 @@ pub struct Worker {
     deadline: Option<Duration>,
     until: Option<Instant>,
     interrupted: Option<Arc<AtomicBool>>,
+    stop: Option<Arc<OwnedFd>>,
     space: Option<SpaceBeneath>,
     /// Whether the child is, or becomes, the monitor of a worker that runs programs.
     monitored: bool,
@@ -207,6 +210,7 @@ impl Worker {
             deadline,
             until,
             interrupted,
+            stop: limits.stop.clone(),
             space,
             monitored,
             unconfined,
@@ -305,12 +309,13 @@ impl Worker {
         self.child.id()
     }
 
-    /// Lets the next tasks go on after [`WorkerLimits::until`], and where [`WorkerLimits::space`]
-    /// is short.
+    /// Lets the next tasks go on after [`WorkerLimits::until`] and [`WorkerLimits::stop`], and also
+    /// where [`WorkerLimits::space`] is short.
     pub fn without_limit(self) -> Worker {
         // A struct with a destructor cannot be taken apart.
         let mut worker = self;
         worker.until = None;
+        worker.stop = None;
         worker.space = None;
         worker
     }
@@ -369,20 +374,15 @@ impl Worker {
     }
 
     fn is_interrupted(&self) -> bool {
-        self.interrupted
-            .as_ref()
-            .is_some_and(|flag| flag.load(Ordering::Relaxed))
+        is_set(self.interrupted.as_ref()) || is_readable(self.stop.as_ref())
     }
 
     fn receive<M: DeserializeOwned>(&mut self, deadline: Option<Duration>) -> Result<M, LineError> {
-        let (interrupted, space) = (
-            self.interrupted.as_ref().map(Arc::clone),
-            self.space.clone(),
-        );
+        let (interrupted, stop) = (self.interrupted.clone(), self.stop.clone());
+        let space = self.space.clone();
         self.lines()?.receive(deadline, &|| {
-            interrupted
-                .as_ref()
-                .is_some_and(|flag| flag.load(Ordering::Relaxed))
+            is_set(interrupted.as_ref())
+                || is_readable(stop.as_ref())
                 || space.as_ref().is_some_and(SpaceBeneath::is_short)
         })
     }
@@ -462,6 +462,18 @@ impl Worker {
         };
         let _ = self.child.wait();
     }
+}
+
+fn is_set(flag: Option<&Arc<AtomicBool>>) -> bool {
+    flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
+/// Returns whether the connection has something to read, or is closed.
+fn is_readable(connection: Option<&Arc<OwnedFd>>) -> bool {
+    connection.is_some_and(|connection| {
+        let mut sockets = [PollFd::new(&**connection, PollFlags::IN)];
+        poll(&mut sockets, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    })
 }
 
 impl Drop for Worker {
@@ -701,6 +713,23 @@ impl Work for Steps {
     }
 }
 
+/// Steps of trials that end with the cycle that runs if they are interrupted.
+#[derive(Debug)]
+pub enum Cycles {}
+
+impl Work for Cycles {
+    const NAME: &'static str = "cycles";
+    type Task = Task;
+    type Progress = Live;
+    type Answer = StepReport;
+    // The answer has the samples of the cycles that ended.
+    const HEEDS_INTERRUPTION: bool = true;
+
+    fn perform(task: Task, requester: &mut Requester<'_, Live>) -> Result<StepReport, EngineError> {
+        worker::perform(&task, requester)
+    }
+}
+
 impl Gate for Requester<'_, Live> {
     fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
         Requester::ready(self, ready)
@@ -708,6 +737,10 @@ impl Gate for Requester<'_, Live> {
 
     fn tell(&mut self, live: Live) {
         Requester::tell(self, live);
+    }
+
+    fn interrupted(&self) -> Option<Arc<AtomicBool>> {
+        Some(Requester::interrupted(self))
     }
 
     fn started(&mut self, stop: Stop) -> Result<(), EngineError> {

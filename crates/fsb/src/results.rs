@@ -2,6 +2,7 @@
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use fsb_model::{Outcome, RunRecord, Trial, code, failure, nearest, notice};
 use fsb_report::choice::{self, Choice};
@@ -246,7 +247,29 @@ fn write_figures(report: &Report<'_>, directory: &Path) -> anyhow::Result<()> {
 /// Prints text for people, and escapes characters that affect a terminal or are invisible there. A
 /// closed pipe is an error that [`exit::report`] treats as success.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    print_exactly(&visible::lines(text))
+    let text = visible::lines(text);
+    if let Ok(mut printed) = PRINTED.lock()
+        && let Some(printed) = &mut *printed
+    {
+        printed.push_str(&text);
+    }
+    print_exactly(&text)
+}
+
+/// The text that [`print`] printed, from [`keep_output`] on.
+static PRINTED: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps a copy of the text that [`print`] prints from now on, for a run directory.
+pub fn keep_output() {
+    if let Ok(mut printed) = PRINTED.lock() {
+        printed.get_or_insert_default();
+    }
+}
+
+/// Returns that copy.
+pub fn kept_output() -> String {
+    let printed = PRINTED.lock().ok().and_then(|text| text.clone());
+    printed.unwrap_or_default()
 }
 
 /// Formats of a document for people and for programs.

@@ -9,7 +9,9 @@ use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 #[cfg(feature = "vm")]
 use fsb_runner::vm::{self, VM_PROXY_ARGUMENT};
-use fsb_runner::worker::{AS_CALLER, Backgrounds, Steps, WORKER_ARGUMENT, WorkKind, worker_main};
+use fsb_runner::worker::{
+    AS_CALLER, Backgrounds, Cycles, Steps, WORKER_ARGUMENT, WorkKind, worker_main,
+};
 use fsb_sys::{InvokingUser, sandbox};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::probe::{PROBE_ARGUMENT, probe_main};
@@ -29,6 +31,7 @@ use fsb_model::{code, failure};
 /// All kinds of work that workers can do.
 static WORK: &[WorkKind] = &[
     WorkKind::new::<Steps>(),
+    WorkKind::new::<Cycles>(),
     WorkKind::new::<Backgrounds>(),
     #[cfg(feature = "emulations")]
     WorkKind::new::<iozone::Passes>(),

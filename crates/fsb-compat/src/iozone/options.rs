@@ -132,6 +132,10 @@ pub struct Options {
     pub read_percent: Option<u32>,
     /// `-P`.
     pub first_cpu: Option<u32>,
+    /// `-E`: pwrite and pread in the table.
+    pub extension: bool,
+    /// `-Z`: write(2) on a file that is written through a mapping.
+    pub mix: bool,
     /// `-B -D -G -H -k`.
     pub means: Means,
     /// `-I`.
@@ -172,6 +176,8 @@ pub struct Options {
     pub sheet: Option<PathBuf>,
     /// `--repeat-until`, which is not IOzone's.
     pub repeat_until: Option<Duration>,
+    /// `--out`, which is not IOzone's: the run directory.
+    pub out: Option<PathBuf>,
     /// `--allow-concurrent`, which is not IOzone's either.
     pub allow_concurrent: bool,
     /// The lines that these options add to the banner, in the order typed.
@@ -200,6 +206,8 @@ impl Default for Options {
             show_children: false,
             read_percent: None,
             first_cpu: None,
+            extension: false,
+            mix: false,
             means: Means::Calls,
             direct: false,
             sync: false,
@@ -220,6 +228,7 @@ impl Default for Options {
             report: false,
             sheet: None,
             repeat_until: None,
+            out: None,
             allow_concurrent: false,
             lines: Vec::new(),
             command: String::new(),
@@ -277,9 +286,9 @@ pub enum Test {
     Fread,
     /// 8: random reads and writes at once, in throughput mode.
     Mix,
-    /// 9: pwrite, in throughput mode.
+    /// 9: pwrite and repwrite, with `-E`; pwrite in throughput mode.
     Pwrite,
-    /// 10: pread, in throughput mode.
+    /// 10: pread and repread, with `-E`; pread in throughput mode.
     Pread,
 }
 

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use Effect::{Names, Not, Switch, Value as With};
+use Effect::{Instead, Names, Not, Switch, Value as With};
 use fsb_model::nearest::nearest;
 use fsb_model::units::parse_duration;
 use lexopt::{Arg, Parser};
@@ -66,6 +66,10 @@ pub fn parse(
                 typed.options.repeat_until = Some(repeat_until(&text)?);
                 continue;
             }
+            Arg::Long("out") => {
+                typed.options.out = Some(parser.value()?.into());
+                continue;
+            }
             Arg::Long("allow-concurrent") => {
                 typed.options.allow_concurrent = true;
                 continue;
@@ -106,6 +110,10 @@ fn repeat_until(text: &str) -> Result<Duration, OptionsError> {
 /// The byte that `-V 0` selects.
 const PATTERN: u8 = 0xa5;
 
+/// The commands that measure with clients on several hosts, as `-+m` does.
+const CLUSTER: &str = "for processes of several hosts on one file system use 'fsb run --hosts HOST:N,… DIR', which \
+                       starts them by mpirun; for each host by itself use 'fsb fleet run'";
+
 /// An option.
 pub(super) struct Known {
     /// The option as typed: `-a`, `-+n`.
@@ -125,6 +133,8 @@ enum Effect {
     Names,
     /// Refused by name.
     Not,
+    /// Refused, with the command that does the same.
+    Instead(&'static str),
 }
 
 const fn known(
@@ -178,7 +188,7 @@ pub(super) static OPTIONS: &[Known] = &[
         t.options.include_flush = true;
         t.options.say("Include fsync in write timing");
     })),
-    known("-E", "", "the extension tests pwrite, pread, pwritev and preadv in the table", Not),
+    known("-E", "", "four more columns in the table: pwrite, repwrite, pread, repread", Switch(|t| t.options.extension = true)),
     known("-f", "FILE", "the file [iozone.tmp]", With(|t, v| {
         t.file = true;
         t.options.file = v.path()?;
@@ -202,10 +212,10 @@ pub(super) static OPTIONS: &[Known] = &[
         t.options.say(format!("POSIX async I/O (with bcopy). Depth {depth}"));
         Ok(())
     })),
-    known("-i", "N", "the operations: 0 write, 1 read, 2 random read and write, 3 backwards, 4 record rewrite, 5 strided,\n6 fwrite, 7 fread; with -t also 8 random mix, 9 pwrite, 10 pread. Again for more", With(|t, v| {
+    known("-i", "N", "the operations: 0 write, 1 read, 2 random read and write, 3 backwards, 4 record rewrite, 5 strided,\n6 fwrite, 7 fread; with -t also 8 random mix; with -t or -E 9 pwrite, 10 pread. Again for more", With(|t, v| {
         let number = v.number(0, 12)?;
         let test = Test::ALL.get(number as usize).copied().ok_or_else(|| {
-            OptionsError::new(format!("-i {number} (pwritev, preadv) needs IOzone's -E, which is not supported"))
+            OptionsError::new(format!("-i {number} (pwritev, preadv) is not in IOzone for Linux: 'fsb iozone -h' lists the operations"))
         })?;
         t.options.tests.insert(test);
         Ok(())
@@ -347,7 +357,10 @@ pub(super) static OPTIONS: &[Known] = &[
         t.options.all_records = true;
         t.options.say("Cross over of record size disabled.");
     })),
-    known("-Z", "", "mixing of mapped and ordinary I/O", Not),
+    known("-Z", "", "mix mapped and ordinary I/O: a page is written by write(2) before each write and rewrite", Switch(|t| {
+        t.options.mix = true;
+        t.options.say("Enable mmap & file I/O mixing.");
+    })),
     known("-+d", "", "diagnose: each record differs, every byte read is checked", Switch(|t| {
         t.options.check = Check::Diagnose;
         t.options.say(">>> I/O Diagnostic mode enabled. <<<");
@@ -388,7 +401,7 @@ pub(super) static OPTIONS: &[Known] = &[
     known("-+K", "", "manual control of the mix", Not),
     known("-+l", "", "record locking", Not),
     known("-+L", "", "record locking of a shared file", Not),
-    known("-+m", "", "cluster testing", Not),
+    known("-+m", "", "cluster testing", Instead(CLUSTER)),
     known("-+N", "", "existing files without truncation", Not),
     known("-+O", "", "a rate of operations", Not),
     known("-+P", "", "the service of a time server", Not),
@@ -410,7 +423,7 @@ pub(super) static OPTIONS: &[Known] = &[
 
 /// Returns the option of that name.
 /// The long options, which are those of fsb.
-pub const LONG_OPTIONS: [&str; 3] = ["--repeat-until", "--allow-concurrent", "--help"];
+pub const LONG_OPTIONS: [&str; 4] = ["--repeat-until", "--out", "--allow-concurrent", "--help"];
 
 fn find_option(name: &str) -> Result<&'static Known, OptionsError> {
     OPTIONS
@@ -433,7 +446,7 @@ fn unknown_option(name: &str) -> OptionsError {
 impl Known {
     /// Returns whether fsb supports it.
     pub(crate) fn is_supported(&self) -> bool {
-        !matches!(self.effect, Not)
+        !matches!(self.effect, Not | Instead(_))
     }
 
     fn take(&'static self, typed: &mut Typed, parser: &mut Parser) -> Result<(), OptionsError> {
@@ -468,6 +481,10 @@ impl Known {
                 );
                 Ok(())
             }
+            Instead(command) => Err(OptionsError::new(format!(
+                "IOzone's {} ({}) is not supported: {command}",
+                self.name, self.about
+            ))),
             Not => Err(OptionsError::new(format!(
                 "IOzone's {} ({}) is not supported: 'fsb iozone -h' lists the supported options",
                 self.name, self.about
@@ -648,6 +665,11 @@ fn check_throughput(options: &Options, file: bool) -> Result<(), OptionsError> {
     if options.remount.is_some() {
         return refuse("-U is not for -t: IOzone does not remount between its throughput tests");
     }
+    for (given, name) in [(options.extension, "-E"), (options.mix, "-Z")] {
+        if given {
+            return refuse(format!("{name} is about the table: not with -t"));
+        }
+    }
     let counts = sequence::counts(options);
     let most = counts.iter().copied().max().unwrap_or(1) as usize;
     if counts.is_empty() {
@@ -684,13 +706,22 @@ fn check_table(options: &Options) -> Result<(), OptionsError> {
     if let Some((_, name)) = only.iter().find(|(given, _)| *given) {
         return refuse(format!("{name} is for throughput mode: give -t N too"));
     }
+    if options.mix && !options.tests.wants(Test::Write) {
+        return refuse("-Z is about write and rewrite: add -i 0");
+    }
     for test in options.tests.iter() {
         match test {
             Test::Mix => return refuse("-i 8 (random mix) is for throughput mode: give -t N too"),
-            Test::Pwrite | Test::Pread => {
+            Test::Pwrite | Test::Pread if !options.extension => {
                 let number = test.number();
                 return refuse(format!(
-                    "-i {number} (pwrite, pread) is for throughput mode (-t N); in a table it needs IOzone's -E, which is not supported"
+                    "-i {number} (pwrite, pread) is for throughput mode (-t N); in a table it needs -E"
+                ));
+            }
+            Test::Pwrite | Test::Pread if options.means != Means::Calls => {
+                let number = test.number();
+                return refuse(format!(
+                    "-i {number} (pwrite, pread) does its own calls: not with -B, -D, -H or -k"
                 ));
             }
             _ => {}
@@ -947,6 +978,7 @@ const TABLE: &[(&str, &str, Holds, &str)] = &[
             options("--repeat-until 100ms").repeat_until,
             Some(Duration::from_millis(100))
         );
+        assert_eq!(options("-a --out d").out, Some("d".into()));
         assert!(
             options("-a --allow-concurrent").allow_concurrent && !options("-a").allow_concurrent
         );

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use super::options::{BannerLine, Means, Options, OutputUnit, Test};
 use super::parse::{Known, OPTIONS};
-use super::sequence::{Column, MatrixRow, Operation, counts, report_records};
+use super::sequence::{COLUMNS, Column, MatrixRow, Operation, counts, report_records};
 use super::sheet::Sheet;
 
 /// The line after which nothing but reports follows.
@@ -39,6 +39,7 @@ pub fn list() -> String {
         );
     }
     text.push_str("\n  --repeat-until TIME  not IOzone's: repeat each operation until its times sum to this (100ms)\n");
+    text.push_str("  --out DIR            not IOzone's: keep the run in a new directory, for 'fsb report' and 'fsb compare'\n");
     text.push_str("  --allow-concurrent   not IOzone's: measure while another fsb measures; both print a warning\n");
     let missing: Vec<&str> = OPTIONS
         .iter()
@@ -142,11 +143,21 @@ fn processes(options: &Options) -> String {
 // The table: a row for each pair of sizes, a column for each operation.
 
 /// The widths of the thirteen columns.
-const WIDTHS: [usize; 13] = [9, 9, 9, 9, 9, 9, 9, 10, 10, 9, 9, 9, 9];
+const WIDTHS: [usize; COLUMNS] = [9, 9, 9, 9, 9, 9, 9, 10, 10, 9, 9, 9, 9, 9, 9, 8, 9];
 
 /// Returns the two lines above the rows.
 pub fn heading(options: &Options) -> String {
-    let (above, below): (Vec<&str>, Vec<&str>) = if options.read_write_only {
+    let (above, below): (Vec<&str>, Vec<&str>) = if options.extension {
+        // The same columns with -A and through a mapping, where IOzone leaves some empty.
+        let mut above = vec![""; 6];
+        above.extend(["random", "random", "bkwd", "record", "stride"]);
+        above.extend([""; 8]);
+        let mut below = vec!["kB", "reclen", "write", "rewrite", "read", "reread"];
+        below.extend(["read", "write", "read", "rewrite", "read"]);
+        below.extend(["fwrite", "frewrite", "fread", "freread"]);
+        below.extend(["pwrite", "repwrite", "pread", "repread"]);
+        (above, below)
+    } else if options.read_write_only {
         (
             vec![""; 6],
             vec!["kB", "reclen", "write", "rewrite", "read", "reread"],
@@ -172,7 +183,7 @@ pub fn heading(options: &Options) -> String {
 /// Returns a line of the heading. Headings are not as wide as the numbers below them: these are
 /// IOzone's widths, with its blanks in between.
 fn line(words: &[&str]) -> String {
-    const WIDTHS: [(usize, &str); 15] = [
+    const WIDTHS: [(usize, &str); 19] = [
         (16, ""),
         (8, ""),
         (9, ""),
@@ -188,6 +199,10 @@ fn line(words: &[&str]) -> String {
         (9, ""),
         (9, ""),
         (9, ""),
+        (8, ""),
+        (9, ""),
+        (8, ""),
+        (10, ""),
     ];
     words
         .iter()
@@ -218,7 +233,7 @@ pub fn blank(test: Test) -> &'static str {
         Test::Backward => 9,
         Test::RecordRewrite | Test::Stride => 10,
         Test::Fread => 17,
-        Test::Mix | Test::Pwrite | Test::Pread => 0,
+        Test::Mix => 0,
         _ => 18,
     };
     &BLANKS[..width]
@@ -297,6 +312,8 @@ fn names(operation: Operation, count: usize) -> [String; 2] {
         Operation::RecordRewrite => (false, "record rewriters", ["\t", "\t"]),
         Operation::Frewrite => (true, "re-fwriters", ["\t", "\t\t"]),
         Operation::Freread => (true, "re-freaders", ["\t", "\t\t"]),
+        Operation::Repwrite => (false, "re-pwriters", ["\t", "\t"]),
+        Operation::Repread => (false, "re-preaders", ["\t", "\t"]),
     };
     tabs.map(|tabs| {
         if wide {
@@ -419,7 +436,7 @@ struct Cell {
 }
 
 /// The columns of a row; `None` if nothing was measured.
-type Cells = [Option<Cell>; 13];
+type Cells = [Option<Cell>; COLUMNS];
 
 /// The numbers of a table.
 #[derive(Debug, Clone, Default)]
@@ -430,7 +447,7 @@ pub struct Report {
 impl Report {
     /// Begins a row.
     pub fn start(&mut self, row: MatrixRow) {
-        self.rows.push((row, [None; 13]));
+        self.rows.push((row, [None; COLUMNS]));
     }
 
     /// Adds a number to the row that began last.
@@ -449,7 +466,7 @@ impl Report {
 }
 
 /// A report: the test that it needs, its title on the screen and in the spreadsheet, its column.
-static TITLES: [(Test, &str, &str, Column); 13] = [
+static TITLES: [(Test, &str, &str, Column); 17] = [
     (Test::Write, "Writer", "Writer", 0),
     (Test::Write, "Re-writer", "Re-writer", 1),
     (Test::Read, "Reader", "Reader", 2),
@@ -463,6 +480,10 @@ static TITLES: [(Test, &str, &str, Column); 13] = [
     (Test::Fwrite, "Re-Fwrite", "Re-fwrite", 10),
     (Test::Fread, "Fread", "Fread", 11),
     (Test::Fread, "Re-Fread", "Re-fread", 12),
+    (Test::Pwrite, "Pwrite", "Pwrite", 13),
+    (Test::Pwrite, "Re-Pwrite", "Re-pwrite", 14),
+    (Test::Pread, "Pread", "Pread", 15),
+    (Test::Pread, "Re-Pread", "Re-pread", 16),
 ];
 
 /// The part of a title after the operation, in reports of processor time.
@@ -495,7 +516,10 @@ pub fn reports(options: &Options, report: &Report) -> String {
 }
 
 fn chosen(options: &Options) -> impl Iterator<Item = (Test, &'static str, &'static str, Column)> {
-    let wants = |(test, ..): &(Test, &str, &str, Column)| options.tests.wants(*test);
+    let wants = |(test, ..): &(Test, &str, &str, Column)| {
+        let extension = matches!(test, Test::Pwrite | Test::Pread);
+        options.tests.wants(*test) && (options.extension || !extension)
+    };
     TITLES.iter().filter(move |title| wants(title)).copied()
 }
 
@@ -551,6 +575,8 @@ fn throughput_title(operation: Operation) -> &'static str {
         Operation::RecordRewrite => "Record rewrite",
         Operation::Frewrite => "Re-fwrite",
         Operation::Freread => "Re-fread",
+        Operation::Repwrite => "Re-pwrite",
+        Operation::Repread => "Re-pread",
     }
 }
 
@@ -758,7 +784,9 @@ mod tests {
 
     #[test]
     fn real_tables_are_reprinted_to_the_last_blank() {
-        for name in ["single", "N", "O", "R", "R-b", "cpu", "sync", "directio"] {
+        for name in [
+            "single", "N", "O", "R", "R-b", "cpu", "sync", "directio", "E", "E-R", "E-i",
+        ] {
             let text = real(&format!("iozone-3.471-{name}.txt"));
             let (options, table, _) = table_of(&text);
             assert_eq!(reprint(&options, &table).0, table, "{name}");
@@ -767,7 +795,7 @@ mod tests {
 
     #[test]
     fn real_reports_are_reprinted_to_the_last_blank() {
-        for name in ["R", "R-b"] {
+        for name in ["R", "R-b", "E-R"] {
             let text = real(&format!("iozone-3.471-{name}.txt"));
             let (options, table, rest) = table_of(&text);
             let (_, report) = reprint(&options, &table);

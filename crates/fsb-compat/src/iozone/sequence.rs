@@ -32,9 +32,13 @@ pub enum Operation {
     Freread,
     /// Some processes read at random, the others write at random.
     Mix,
-    /// pwrite, into an empty file.
+    /// pwrite; in throughput mode into an empty file.
     Pwrite,
+    /// pwrite again.
+    Repwrite,
     Pread,
+    /// pread again.
+    Repread,
 }
 
 impl Operation {
@@ -54,7 +58,11 @@ impl Operation {
     /// Returns whether it changes the file.
     pub fn writes(self) -> bool {
         use Operation::*;
-        self.makes_file() || matches!(self, Rewrite | RandomWrite | RecordRewrite | Frewrite | Mix)
+        self.makes_file()
+            || matches!(
+                self,
+                Rewrite | RandomWrite | RecordRewrite | Frewrite | Mix | Repwrite
+            )
     }
 
     /// Returns whether it uses C stdio.
@@ -157,7 +165,7 @@ pub(crate) fn report_records(options: &Options) -> Vec<u64> {
 pub type Column = usize;
 
 /// The number of columns.
-pub const COLUMNS: usize = 13;
+pub const COLUMNS: usize = 17;
 
 /// A part of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,9 +183,17 @@ pub enum Piece {
 /// Returns the pieces of a row, in order.
 pub fn pieces(options: &Options) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let tests = if options.read_write_only { 2 } else { 8 };
+    let tests = match (options.read_write_only, options.extension) {
+        (true, _) => 2,
+        (false, false) => 8,
+        (false, true) => Test::ALL.len(),
+    };
     for test in Test::ALL.into_iter().take(tests) {
         let stream = matches!(test, Test::Fwrite | Test::Fread);
+        let beyond = matches!(test, Test::Mix | Test::Pwrite | Test::Pread);
+        if beyond && options.means != Means::Calls {
+            continue;
+        }
         if stream && options.means != Means::Calls {
             // The tables of mapped and asynchronous I/O lack these columns, except for one blank.
             if test == Test::Fwrite && !options.tests.is_empty() {
@@ -213,7 +229,10 @@ fn of_test(test: Test, no_retest: bool) -> Vec<Piece> {
         Test::Stride => vec![Piece::Do(StrideRead, 8)],
         Test::Fwrite => pair(Fwrite, Frewrite, 9),
         Test::Fread => pair(Fread, Freread, 11),
-        Test::Mix | Test::Pwrite | Test::Pread => Vec::new(),
+        Test::Pwrite => pair(Pwrite, Repwrite, 13),
+        Test::Pread => pair(Pread, Repread, 15),
+        // IOzone's table has no mix.
+        Test::Mix => Vec::new(),
     }
 }
 
@@ -382,7 +401,7 @@ mod tests {
                 }
             })
             .collect();
-        assert_eq!(told, (0..COLUMNS).collect::<Vec<_>>());
+        assert_eq!(told, (0..13).collect::<Vec<_>>());
         assert_eq!(
             all.iter()
                 .filter(|piece| matches!(piece, Piece::Silently(BackwardRead)))
@@ -398,6 +417,32 @@ mod tests {
             pieces(&options("-B -i 0")).last(),
             Some(&Piece::Blank(Test::Fwrite))
         );
+    }
+
+    #[test]
+    fn the_extension_adds_pwrite_and_pread() {
+        use Operation::*;
+        let all = pieces(&options("-a"));
+        let extended = pieces(&options("-a -E"));
+        assert_eq!(extended[..all.len()], all);
+        let more = [
+            Piece::Do(Pwrite, 13),
+            Piece::Do(Repwrite, 14),
+            Piece::Do(Pread, 15),
+            Piece::Do(Repread, 16),
+        ];
+        assert_eq!(extended[all.len()..], more);
+        assert_eq!(extended.len(), all.len() + COLUMNS - 13);
+        // Through a mapping IOzone leaves them out.
+        assert_eq!(pieces(&options("-B -E")), pieces(&options("-B")));
+        let chosen = pieces(&options("-E -+n -i 0 -i 10"));
+        let end = [
+            Piece::Blank(Test::Mix),
+            Piece::Blank(Test::Pwrite),
+            Piece::Do(Pread, 15),
+            Piece::Zero(16),
+        ];
+        assert_eq!(chosen[chosen.len() - 4..], end);
     }
 
     #[test]

@@ -805,6 +805,7 @@ mod tests {
             record_size: 4096,
             stride: 17,
             method: IoMethod::Calls,
+            mix: false,
             direct: false,
             sync: false,
             data_sync: false,

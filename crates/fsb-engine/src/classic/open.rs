@@ -15,7 +15,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
@@ -31,14 +31,20 @@ use crate::memory::Memory;
 pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_>, PhaseError> {
     match phase.operation {
         Operation::Write if !together => make_anew(&phase.path)?,
-        Operation::Pwrite => empty(&phase.path)?,
+        Operation::Pwrite if together => empty(&phase.path)?,
         _ => {}
     }
     if phase.operation.is_stream() {
         return Ok(Box::new(StreamFile::open(phase)?));
     }
     let file = open_for(phase, together)?;
-    Ok(match phase.method {
+    let mixes = phase.mix && matches!(phase.operation, Operation::Write | Operation::Rewrite);
+    // A descriptor of the same open file, which shares its offset.
+    let ordinary = match mixes && !together {
+        true => Some(rustix::io::dup(&file).map_err(|errno| refused_by(phase, "dup", errno))?),
+        false => None,
+    };
+    let records: Box<dyn Records + '_> = match phase.method {
         IoMethod::Calls => Box::new(Calls::new(phase, file)),
         IoMethod::Mapping(msync) => {
             let written =
@@ -48,7 +54,26 @@ pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_
         IoMethod::Asynchronous { depth, copy } => {
             Box::new(Asynchronous::new(phase, file, depth, copy))
         }
-    })
+    };
+    if let Some(file) = ordinary {
+        write_page(phase, &file)?;
+    }
+    Ok(records)
+}
+
+fn refused_by(phase: &Phase, call: &str, errno: Errno) -> EngineError {
+    EngineError::call(call, &phase.path, errno)
+}
+
+/// Writes the first page of the file by write(2), and seeks to its start again.
+fn write_page(phase: &Phase, file: &OwnedFd) -> Result<(), PhaseError> {
+    let content = RecordContent::new(phase.check, phase.rank);
+    let mut page = Memory::new(rustix::param::page_size());
+    content.fill(page.as_mut());
+    let moved = rustix::io::write(file, page.as_mut());
+    Fault::whole(WRITE, moved, page.as_mut().len()).map_err(|fault| fault.at(phase, 0))?;
+    rustix::fs::seek(file, SeekFrom::Start(0)).map_err(|errno| refused_by(phase, "seek", errno))?;
+    Ok(())
 }
 
 struct StreamFile<'p> {
@@ -734,7 +759,8 @@ pub(super) fn open_for(phase: &Phase, together: bool) -> Result<OwnedFd, EngineE
         | sync(phase.sync, OFlags::SYNC)
         | sync(phase.data_sync, fsb_sys::open_flags::DSYNC);
     let flags = match phase.operation {
-        Operation::Write | Operation::Pwrite if together => written | OFlags::CREATE,
+        Operation::Write if together => written | OFlags::CREATE,
+        Operation::Pwrite => written | OFlags::CREATE,
         Operation::RandomRead if together => OFlags::RDONLY,
         Operation::RandomRead | Operation::RandomWrite | Operation::RecordRewrite => {
             written | OFlags::CREATE

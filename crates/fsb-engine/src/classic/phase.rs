@@ -34,7 +34,7 @@ pub enum Operation {
     Frewrite,
     /// C stdio reads.
     Fread,
-    /// pwrite, into an emptied file.
+    /// pwrite; one of several that run at once empties its file first.
     Pwrite,
     Pread,
 }
@@ -110,6 +110,9 @@ pub struct Phase {
     /// For strided reads: the number of records from one to the next.
     pub stride: u64,
     pub method: IoMethod,
+    /// Alone and before a write or a rewrite: a page is written by write(2) first, though the
+    /// records may go through a mapping.
+    pub mix: bool,
     /// O_DIRECT.
     pub direct: bool,
     /// O_SYNC, if the file is opened for writing.

@@ -9,7 +9,9 @@
 //!
 //! With a time limit, a measurement has no warm-up cycles and ends with the cycle in which the
 //! limit passes. The runner limits the warm-up block, which only finds out how long a cycle takes.
+//! An interrupted measurement ends with the cycle that runs, and has the samples of the others.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fsb_model::metric::ITERATION_TIME;
@@ -363,6 +365,7 @@ impl Job for MicroJob {
                 self.warmup_cycles
             },
             end: AtomicU64::new(u64::MAX),
+            interrupted: gate.interrupted().unwrap_or_default(),
         };
         let verb = (self.bench != Bench::Create).then_some(Verb::Write);
         let subject = Subject {
@@ -373,7 +376,8 @@ impl Job for MicroJob {
         let (mut measurement, reports) =
             measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
         let cycles = all_cycles(&reports);
-        let measured = &cycles[threads.warmup_cycles as usize..];
+        let warm_up = cycles.len().min(threads.warmup_cycles as usize);
+        let measured = &cycles[warm_up..];
         measurement.timed_ns = measured.iter().map(|cycle| cycle.timed_ns).sum();
         measurement.samples = measured
             .iter()
@@ -427,6 +431,8 @@ struct MicroThreads<'s> {
     warmup_cycles: u64,
     /// The cycle before which all threads end, because the time is up.
     end: AtomicU64,
+    /// Set when the measurement shall end with the cycle that runs.
+    interrupted: Arc<AtomicBool>,
 }
 
 /// The state of one thread.
@@ -484,7 +490,8 @@ impl<'s> ThreadJob for MicroThreads<'s> {
             // must not read the decision on the next cycle.
             if recorder.rank == 0
                 && cycle > 0
-                && limit_ns.is_some_and(|limit| recorder.now() - began >= limit)
+                && (limit_ns.is_some_and(|limit| recorder.now() - began >= limit)
+                    || self.interrupted.load(Ordering::Relaxed))
             {
                 self.end.store(cycle, Ordering::Relaxed);
             }

@@ -15,6 +15,11 @@ use crate::summary::{CellState, Workload};
 /// A warning names at most this number of cells.
 const NAMED: usize = 3;
 
+fn unfinished(record: &RunRecord) -> String {
+    let next = record.completion();
+    format!("the run did not finish: the report shows its saved trials; {next}")
+}
+
 /// Returns the warnings that may change the meaning of the answer, and those that the trust covers.
 pub(super) fn warnings(
     summary: &Numbers,
@@ -30,9 +35,7 @@ pub(super) fn warnings(
     let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured);
     urgent.extend(incomplete_text(record, measured.map(|trial| trial.block)));
     if record.stop_reason.is_none() && summary.blocks > 0 {
-        urgent.push(
-            "the run did not finish: the report shows its saved trials; fsb run --resume completes it".to_owned(),
-        );
+        urgent.push(unfinished(record));
     }
     if let Some(reason) = record
         .stop_reason

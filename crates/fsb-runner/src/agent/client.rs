@@ -40,6 +40,9 @@ impl From<LineError> for AgentError {
 pub struct Agent {
     lines: Lines,
     interrupted: Arc<AtomicBool>,
+    /// Whether an interruption ends the cell that is measured early, with the samples so far, and
+    /// the run after it. Otherwise it abandons the cell.
+    keeps_samples: bool,
     /// Processes that the kernel had killed for lack of memory when the agent was greeted.
     oom_kills: Option<u64>,
 }
@@ -66,6 +69,7 @@ impl Agent {
         let mut agent = Agent {
             lines,
             interrupted,
+            keeps_samples: false,
             oom_kills: host::oom_kills(),
         };
         match agent.ask(
@@ -76,6 +80,11 @@ impl Agent {
             Reply::Hello { version: VERSION } => Ok(agent),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// Makes an interruption end the cell that is measured early, with the samples so far.
+    pub fn keep_samples(&mut self) {
+        self.keeps_samples = true;
     }
 
     /// Makes the media and sets the controls of the run.
@@ -160,10 +169,17 @@ impl Agent {
     ) -> Result<Reply, AgentError> {
         self.lines.send(request)?;
         let interrupted = Arc::clone(&self.interrupted);
+        let mut stops = self.keeps_samples && matches!(request, AgentRequest::Measure(_));
+        let mut stopped = false;
         for _ in 0..MOST_PROGRESS {
-            let reply = self
-                .lines
-                .receive(Some(silence), &|| interrupted.load(Ordering::Relaxed));
+            let reply = self.lines.receive(Some(silence), &|| {
+                !stopped && interrupted.load(Ordering::Relaxed)
+            });
+            if stops && matches!(reply, Err(LineError::Interrupted)) {
+                (stops, stopped) = (false, true);
+                self.lines.send(&AgentRequest::Stop)?;
+                continue;
+            }
             match reply.map_err(|error| self.gone(error))? {
                 Reply::Progress(done) => progress(done),
                 Reply::Failed(error) => return Err(AgentError::Refused(error)),

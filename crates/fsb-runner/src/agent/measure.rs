@@ -20,6 +20,7 @@ use fsb_engine::{
     ClockSpec, Live, ParamError, Profile, Renewal, Step, StepReport, Task, Units,
     measured_by_agent, mix, workload,
 };
+use fsb_model::metric::ITERATION_TIME;
 use fsb_model::observed::BackgroundWork;
 use fsb_model::timeline::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason, SERVER};
@@ -38,7 +39,7 @@ use super::tally::{Failure, IDLE_BYTES, Tally, applicable, refused};
 use super::traced::{Observations, TraceTally, TracedDevices, Tracer, untraceable};
 use crate::injected;
 use crate::work::parse_background;
-use crate::worker::{Backgrounds, Steps, Worker, WorkerError, WorkerLimits};
+use crate::worker::{Backgrounds, Cycles, Steps, Worker, WorkerError, WorkerLimits};
 
 /// A target that is ready, and the limits of its workers.
 pub(super) struct SlotWorkers<'a> {
@@ -1064,8 +1065,13 @@ impl Case<'_, '_> {
         let (report, mut measured) = if let Some(operation) = maintenance {
             (self.maintain(slot, operation, &task)?, go.elapsed())
         } else if sequential {
+            let cycles = self.has_cycles();
             let worker = self.places[at].worker()?;
-            let report = worker.result::<Steps>(&mut telling(Step::Measure, self.tell))?;
+            let mut tell = telling(Step::Measure, self.tell);
+            let report = match cycles {
+                true => worker.result::<Cycles>(&mut tell)?,
+                false => worker.result::<Steps>(&mut tell)?,
+            };
             self.places[at]
                 .worker
                 .take()
@@ -1191,14 +1197,25 @@ impl Case<'_, '_> {
         tracer.as_mut().ok().map(Tracer::end)
     }
 
+    /// Returns whether the work consists of cycles, and can end after each of them.
+    fn has_cycles(&self) -> bool {
+        self.is_sequential() && self.profile.primary.name == ITERATION_TIME.name
+    }
+
     /// Waits until the worker of a target is ready to start.
     fn ready(&mut self, at: usize, task: &Task, round: Round) -> Result<(), Failure> {
         if self.is_sequential() {
             self.places[at].open(self.time.until())?;
         }
+        let cycles = self.has_cycles();
         let worker = self.places[at].worker()?;
-        worker.ask::<Steps>(task)?;
-        let ready = worker.ready::<Steps>()?;
+        let ready = if cycles {
+            worker.ask::<Cycles>(task)?;
+            worker.ready::<Cycles>()?
+        } else {
+            worker.ask::<Steps>(task)?;
+            worker.ready::<Steps>()?
+        };
         let unconfined = worker.unconfined().to_vec();
         let tally = &mut self.places[at].tally;
         tally.unconfined = unconfined;

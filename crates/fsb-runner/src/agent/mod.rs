@@ -11,6 +11,7 @@ mod traced;
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fsb_engine::{ProgramNeeds, Sizing, workload};
@@ -68,6 +69,10 @@ impl Server<'_> {
                 Err(LineError::Closed) => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             };
+            // The answer to the measurement that it ended is on its way.
+            if matches!(request, AgentRequest::Stop) {
+                continue;
+            }
             let last = matches!(request, AgentRequest::Close);
             let reply = self.answer(request, lines).unwrap_or_else(Reply::Failed);
             lines.send(&reply).map_err(|error| error.to_string())?;
@@ -106,6 +111,7 @@ impl Server<'_> {
                 self.testbed.close();
                 Ok(Reply::Done)
             }
+            AgentRequest::Stop => Ok(Reply::Done),
         }
     }
 
@@ -143,6 +149,7 @@ impl Server<'_> {
         if limit.is_none() {
             self.testbed.end_limits()?;
         }
+        let stop = lines.connection().ok().map(Arc::new);
         let slots = request.slots.iter().map(|trial| {
             let target = self.targets.get(&trial.slot).ok_or_else(not_ready)?;
             let limits_for = |target, programs| {
@@ -150,6 +157,7 @@ impl Server<'_> {
             };
             let mut limits = limits_for(target, own.clone())?;
             limits.space = self.testbed.space_beneath(trial.slot);
+            limits.stop.clone_from(&stop);
             let slot = request.background_slot.unwrap_or(trial.slot);
             let place = beside
                 .as_ref()

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::planner;
 
 /// The version of the protocol that this program speaks.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A request of the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,6 +42,8 @@ pub enum AgentRequest {
     },
     /// Measure a cell on targets that are ready.
     Measure(Box<MeasureRequest>),
+    /// End the cell that is measured early, with the samples so far. It has no reply of its own.
+    Stop,
     /// Tear down the target of a slot.
     Release(u32),
     /// Undo everything and end.

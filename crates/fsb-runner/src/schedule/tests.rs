@@ -78,6 +78,7 @@ fn agent_that_fails(cost: f64, fails: fn(&str) -> bool) -> (Agent, Arc<Mutex<Ask
                     Reply::Measured(slots.map(|trial| (trial.slot, reply.clone())).collect())
                 }
                 AgentRequest::Measure(request) => Reply::Measured(replies(&request, cost)),
+                AgentRequest::Stop => continue,
                 AgentRequest::Release(_) | AgentRequest::Close => Reply::Done,
             };
             if lines.send(&reply).is_err() {

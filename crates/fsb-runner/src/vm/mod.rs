@@ -140,6 +140,9 @@ impl<'a> Relay<'a> {
                 Err(LineError::Closed) => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             };
+            if matches!(request, AgentRequest::Stop) {
+                continue;
+            }
             let last = matches!(request, AgentRequest::Close);
             let reply = short_enough(
                 self.answer(request, &mut coordinator)
@@ -187,6 +190,7 @@ impl<'a> Relay<'a> {
                 self.disks = Disks::default();
                 Ok(Reply::Done)
             }
+            AgentRequest::Stop => Ok(Reply::Done),
         }
     }
 
@@ -770,9 +774,10 @@ mod tests {
                 AgentRequest::Measure(_) if fate == Fate::HasOtherClocks => {
                     Reply::Measured(vec![(1, impossible())])
                 }
-                AgentRequest::Release(_) | AgentRequest::Measure(_) | AgentRequest::Close => {
-                    Reply::Done
-                }
+                AgentRequest::Release(_)
+                | AgentRequest::Measure(_)
+                | AgentRequest::Stop
+                | AgentRequest::Close => Reply::Done,
             };
             lines.send(&reply).unwrap();
         }

@@ -16,13 +16,17 @@ use fsb_compat::filebench::wml::{self, Reading, Run, Script};
 use fsb_compat::identify_file;
 use fsb_engine::{EngineError, Job, Live, Measurement, Sizing, Step, Task, latency, workload};
 use fsb_model::flow::{Flow, Op};
+use fsb_model::trial::Reason;
 use fsb_model::{Durability, WorkloadSpec, code, failure, notice};
+use fsb_report::show::counted;
 use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::owner::Rights;
+use jiff::Timestamp;
 
 use crate::emulate::own_directory::{self, OwnDirectory};
 use crate::emulate::promises;
+use crate::emulate::run_directory::{self, Execution, Recording, Values};
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
 use crate::run::space::{FreeSpace, Need};
@@ -78,6 +82,9 @@ pub struct Arguments {
     /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
+    /// Keep the runs in a new directory, for 'fsb report' and 'fsb compare'
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Run although another fsb measures; both results are affected
     #[arg(long)]
     allow_concurrent: bool,
@@ -106,12 +113,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     for run in &script.runs {
         check_run(run, &request)?;
     }
+    run_directory::check(arguments.out.as_deref())?;
     let file = arguments.file.display();
     script
         .notes
         .iter()
         .for_each(|note| say(&format!("{file}:{note}", note = place(note))));
-    measure_all(&script, &request)
+    measure_all(&script, &request, arguments)
 }
 
 /// Returns the workload file with the changes of the command line.
@@ -338,6 +346,10 @@ impl Choices {
 
 /// State that lasts from run to run.
 struct MeasuringSession<'r> {
+    /// Runs that finished.
+    finished: usize,
+    /// The run directory, if there is one.
+    recording: Option<Recording>,
     request: &'r Choices,
     started: Instant,
     signals: Signals,
@@ -362,54 +374,117 @@ impl From<WorkerError> for Failed {
 }
 
 /// Makes all runs; the exit code.
-fn measure_all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
+fn measure_all(script: &Script, request: &Choices, arguments: &Arguments) -> anyhow::Result<u8> {
     let mut lock = request.turn.take("fsb filebench")?;
     stage::tidy_up();
     let _watcher = stage::watcher();
     let now = Instant::now();
     // A second signal must not end the program before the files are removed.
+    let name = arguments.file.file_stem().unwrap_or_default();
+    let recording = Recording::create(
+        arguments.out.as_deref(),
+        "filebench",
+        &name.to_string_lossy(),
+    )?;
     let mut session = MeasuringSession {
+        finished: 0,
+        recording,
         request,
         started: now,
         signals: Signals::catch(Second::Waits)?,
         told: now,
     };
-    results::print(&print::banner(&format!(
-        "fsb {}",
-        env!("CARGO_PKG_VERSION")
-    )))?;
-    for line in &script.said {
-        session.say(line)?;
-    }
-    let mut code = exit::DONE;
-    for run in &script.runs {
-        match session.run(run)? {
-            Ok(()) => {}
-            Err(Failed::Interrupted) => {
-                return Err(session
-                    .signals
-                    .failure("interrupted: the files of this run are removed"));
-            }
-            Err(Failed::Why(why)) => {
-                let place = run
-                    .line
-                    .map_or_else(String::new, |line| format!("line {line}: "));
-                let fields = [
-                    ("line", run.line.into()),
-                    ("reason", why.to_string().into()),
-                    ("errno", why.errno().into()),
-                ];
-                let text = format!("{place}run: {why}. The files of this run are removed");
-                notify(&notice::RUN_FAILED, fields, &text);
-                code = exit::TRIALS;
-            }
-        }
-    }
+    let ended = session.run_all(script);
     stage::warn_of_concurrent(&mut lock);
-    Ok(code)
+    if let Some(mut recording) = session.recording.take() {
+        recording.note_others(&mut lock);
+        recording.finish(ended.is_ok(), &results::kept_output())?;
+    }
+    ended
+}
+
+/// Prints why a run failed.
+fn report_failed(run: &Run, why: &WorkerError) {
+    let place = run
+        .line
+        .map_or_else(String::new, |line| format!("line {line}: "));
+    let fields = [
+        ("line", run.line.into()),
+        ("reason", why.to_string().into()),
+        ("errno", why.errno().into()),
+    ];
+    let text = format!("{place}run: {why}. The files of this run are removed");
+    notify(&notice::RUN_FAILED, fields, &text);
 }
 
 impl MeasuringSession<'_> {
+    /// Makes all runs. Returns the exit code.
+    fn run_all(&mut self, script: &Script) -> anyhow::Result<u8> {
+        results::print(&print::banner(&format!(
+            "fsb {}",
+            env!("CARGO_PKG_VERSION")
+        )))?;
+        for line in &script.said {
+            self.say(line)?;
+        }
+        let mut code = exit::DONE;
+        for run in &script.runs {
+            let started = run_directory::now();
+            match self.run(run)? {
+                Ok(measurement) => {
+                    self.finished += 1;
+                    self.keep(run, started, Ok(measurement))?;
+                }
+                Err(Failed::Interrupted) => {
+                    let (done, all) = (self.finished, counted(script.runs.len(), "run"));
+                    let text = format!("warning: interrupted after {done} of {all}");
+                    notify(&notice::MEASURED_IN_PART, [], &text);
+                    return Err(self
+                        .signals
+                        .failure("interrupted: the files of this run are removed"));
+                }
+                Err(Failed::Why(why)) => {
+                    report_failed(run, &why);
+                    code = exit::TRIALS;
+                    let reason = Reason {
+                        errno: why.errno().map(str::to_owned),
+                        ..why.to_string().into()
+                    };
+                    self.keep(run, started, Err(reason))?;
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    /// Adds a run to the run directory.
+    fn keep(
+        &mut self,
+        run: &Run,
+        started: Timestamp,
+        result: Result<Measurement, Reason>,
+    ) -> anyhow::Result<()> {
+        let Some(recording) = &mut self.recording else {
+            return Ok(());
+        };
+        let (mut workload, sizing) = self.request.workload(run);
+        let job = workload::parse(&workload, &sizing)
+            .map_err(|error| failure::error(&code::INVALID_WORKLOAD, error.to_string()))?;
+        let profile = job.profile();
+        workload.params = job.params();
+        workload
+            .params
+            .insert("seconds".to_owned(), run.seconds.into());
+        recording.add(Execution {
+            label: profile.label.clone(),
+            operation: profile.operation.to_owned(),
+            workload,
+            directory: run.directory.clone(),
+            started,
+            result: result.and_then(|work| Values::from_engine(&profile, work)),
+        })
+    }
+
     fn at(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
@@ -419,7 +494,7 @@ impl MeasuringSession<'_> {
     }
 
     /// One run; the outer error is one of printing.
-    fn run(&mut self, run: &Run) -> anyhow::Result<Result<(), Failed>> {
+    fn run(&mut self, run: &Run) -> anyhow::Result<Result<Measurement, Failed>> {
         let own = OwnDirectory::make(&run.directory)?;
         let measured = self.measure(run, &own);
         self.say("Shutting down processes")?;
@@ -427,7 +502,11 @@ impl MeasuringSession<'_> {
         measured
     }
 
-    fn measure(&mut self, run: &Run, root: &OwnDirectory) -> anyhow::Result<Result<(), Failed>> {
+    fn measure(
+        &mut self,
+        run: &Run,
+        root: &OwnDirectory,
+    ) -> anyhow::Result<Result<Measurement, Failed>> {
         self.say("Populating and pre-allocating filesets")?;
         for set in &run.flow.filesets {
             let made = (set.files as f64 * set.preallocated).round();
@@ -463,7 +542,7 @@ impl MeasuringSession<'_> {
             seconds,
             &breakdown_lines(&run.flow, &measurement),
         ))?;
-        Ok(Ok(()))
+        Ok(Ok(measurement))
     }
 
     fn step(

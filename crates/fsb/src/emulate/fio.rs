@@ -21,7 +21,9 @@ use fsb_compat::identify_file;
 use fsb_engine::{EngineError, Live, Measurement, Sizing, Step, Task, latency, mix, workload};
 use fsb_model::observed::Direct;
 use fsb_model::storage::Promise;
+use fsb_model::trial::Reason;
 use fsb_model::{code, failure, notice};
+use fsb_report::show::counted;
 use fsb_runner::agent::check_direct;
 use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
@@ -30,6 +32,7 @@ use jiff::Timestamp;
 
 use crate::emulate::own_directory::{self, OwnDirectory};
 use crate::emulate::promises;
+use crate::emulate::run_directory::{self, Execution, Recording, Values};
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
 use crate::run::backends;
@@ -79,6 +82,9 @@ pub struct Arguments {
     /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
+    /// Keep the run in a new directory, for 'fsb report' and 'fsb compare'
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Run although another fsb measures; both results are affected
     #[arg(long)]
     allow_concurrent: bool,
@@ -100,6 +106,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(path) = &arguments.output {
         owner::check_option("--output", path, "results.json")?;
     }
+    run_directory::check(arguments.out.as_deref())?;
     let stages = stages(&jobs);
     for stage in &stages {
         check(stage, arguments)?;
@@ -108,9 +115,34 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     notes
         .iter()
         .for_each(|note| say(&format!("note: {file}:{}", place(note))));
-    let Some(results) = measure_all(&stages, arguments)? else {
-        return Ok(exit::TRIALS);
-    };
+    let MeasuredJobs {
+        results,
+        recording,
+        ended,
+    } = measure_all(&stages, arguments)?;
+    let complete = matches!(ended, Ok(exit::DONE));
+    // Finished stages have results even if a later one was interrupted.
+    if results.is_empty() && recording.is_none() {
+        return ended;
+    }
+    let text = results_text(arguments, started, &results)?;
+    match &arguments.output {
+        _ if results.is_empty() => {}
+        Some(path) => owner::replace(path, text.as_bytes())?,
+        None => results::print(&text)?,
+    }
+    if let Some(recording) = recording {
+        recording.finish(complete, &text)?;
+    }
+    ended
+}
+
+/// Returns the results in the requested form.
+fn results_text(
+    arguments: &Arguments,
+    started: Instant,
+    results: &[JobResult],
+) -> anyhow::Result<String> {
     let now = Timestamp::now();
     let origin = Origin {
         program: format!("fsb-{}", env!("CARGO_PKG_VERSION")),
@@ -118,15 +150,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         time: now.strftime("%a %b %e %H:%M:%S %Y").to_string(),
         elapsed: started.elapsed().as_secs() + 1,
     };
-    let text = match arguments.output_format {
-        OutputFormat::Normal => print::summary(&origin, &results),
-        OutputFormat::Json => print::json(&origin, &results)?,
-    };
-    match &arguments.output {
-        Some(path) => owner::replace(path, text.as_bytes())?,
-        None => results::print(&text)?,
-    }
-    Ok(exit::DONE)
+    Ok(match arguments.output_format {
+        OutputFormat::Normal => print::summary(&origin, results),
+        OutputFormat::Json => print::json(&origin, results)?,
+    })
 }
 
 fn read(path: &Path) -> anyhow::Result<JobFile> {
@@ -303,25 +330,37 @@ impl Failed {
     }
 }
 
-/// Measures all stages. Returns `None` if one of them failed, which ends the run.
-fn measure_all(
-    stages: &[&[FioJob]],
-    arguments: &Arguments,
-) -> anyhow::Result<Option<Vec<JobResult>>> {
+/// The results of the stages that finished.
+struct MeasuredJobs {
+    results: Vec<JobResult>,
+    /// The run directory, if there is one.
+    recording: Option<Recording>,
+    /// The exit code, or the error of an interrupted run.
+    ended: anyhow::Result<u8>,
+}
+
+/// Measures stage after stage until one fails or a signal comes.
+fn measure_all(stages: &[&[FioJob]], arguments: &Arguments) -> anyhow::Result<MeasuredJobs> {
     let mut lock = Turn::new(arguments.allow_concurrent).take("fsb fio")?;
     stage::tidy_up();
     let _watcher = stage::watcher();
     // A second signal must not end the program before the files are removed.
     let signals = Signals::catch(Second::Waits)?;
-    let mut results = Vec::new();
-    for stage in stages {
-        let mut directories = Vec::new();
-        let measured = measure(stage, arguments, &signals, &mut directories);
-        directories.into_iter().try_for_each(OwnDirectory::remove)?;
-        match measured? {
-            Ok(measured) => add_results(stage, &measured, arguments, &mut results),
+    let name = arguments.file.file_stem().unwrap_or_default();
+    let mut measured = MeasuredJobs {
+        results: Vec::new(),
+        recording: Recording::create(arguments.out.as_deref(), "fio", &name.to_string_lossy())?,
+        ended: Ok(exit::DONE),
+    };
+    for (finished, stage) in stages.iter().enumerate() {
+        match measure_stage(stage, arguments, &signals, &mut measured)? {
+            Ok(()) => continue,
             Err(Failed::Interrupted) => {
-                return Err(signals.failure("interrupted: the files of the jobs are removed"));
+                let all = counted(stages.len(), "stage");
+                let text = format!("warning: interrupted after {finished} of {all}");
+                notify(&notice::MEASURED_IN_PART, [], &text);
+                measured.ended =
+                    Err(signals.failure("interrupted: the files of the jobs are removed"));
             }
             Err(Failed::Why(name, line, why)) => {
                 let fields = [
@@ -334,12 +373,111 @@ fn measure_all(
                     "{file}:{line}: job '{name}': {why}. The files of the jobs are removed"
                 );
                 notify(&notice::RUN_FAILED, fields, &text);
-                return Ok(None);
+                measured.ended = Ok(exit::TRIALS);
             }
         }
+        break;
     }
     stage::warn_of_concurrent(&mut lock);
-    Ok(Some(results))
+    if let Some(recording) = &mut measured.recording {
+        recording.note_others(&mut lock);
+    }
+    Ok(measured)
+}
+
+/// Measures a stage, and adds its results.
+fn measure_stage(
+    stage: &[FioJob],
+    arguments: &Arguments,
+    signals: &Signals,
+    all: &mut MeasuredJobs,
+) -> anyhow::Result<Result<(), Failed>> {
+    let started = run_directory::now();
+    let mut directories = Vec::new();
+    let measured = measure(stage, arguments, signals, &mut directories);
+    directories.into_iter().try_for_each(OwnDirectory::remove)?;
+    let measured = match measured? {
+        Ok(measured) => measured,
+        Err(failed) => return Ok(Err(failed)),
+    };
+    add_results(stage, &measured, arguments, &mut all.results);
+    if let Some(recording) = &mut all.recording {
+        keep(stage, measured, arguments, started, recording)?;
+    }
+    Ok(Ok(()))
+}
+
+/// Adds the jobs of a stage to the run directory. The processes of a job are its workers.
+fn keep(
+    stage: &[FioJob],
+    measured: Vec<Measured>,
+    arguments: &Arguments,
+    started: Timestamp,
+    recording: &mut Recording,
+) -> anyhow::Result<()> {
+    let mut rest = measured.into_iter();
+    for job in stage {
+        let mut processes = Vec::new();
+        for Measured { measurement, .. } in rest.by_ref().take(job.processes as usize) {
+            processes.push(measurement);
+        }
+        let parsed = workload::parse(&job.workload_of(0), &SIZING)
+            .map_err(|error| failure::error(&code::INVALID_FIO, error.to_string()))?;
+        let profile = parsed.profile();
+        let mut workload = job.workload_of(0);
+        workload.params = parsed.params();
+        workload
+            .params
+            .insert("jobs".to_owned(), job.processes.into());
+        let work = together(processes).map_err(Reason::from);
+        recording.add(Execution {
+            label: format!("{}: {}", job.name, profile.label),
+            operation: profile.operation.to_owned(),
+            workload,
+            directory: directory(job, arguments),
+            started,
+            result: work.and_then(|work| Values::from_engine(&profile, work)),
+        })?;
+    }
+    Ok(())
+}
+
+/// Returns the work of processes that ran beside each other. Amounts add up, and the time is that
+/// from the first start to the last end.
+///
+/// # Errors
+/// The latencies of a process cannot be read.
+fn together(processes: Vec<Measurement>) -> Result<Measurement, String> {
+    if processes.len() < 2 {
+        return Ok(processes.into_iter().next().unwrap_or_default());
+    }
+    let mut sum = Measurement::default();
+    let mut histograms: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut rank = 0;
+    for mut process in processes {
+        for (operation, histogram) in std::mem::take(&mut process.latency) {
+            histograms.entry(operation).or_default().push(histogram);
+        }
+        for span in &mut process.workers {
+            span.rank = rank;
+            rank += 1;
+        }
+        sum.add(process);
+    }
+    let first = sum.workers.iter().map(|span| span.start_ns).min();
+    let last = sum.workers.iter().map(|span| span.stop_ns).max();
+    sum.timed_ns = last.unwrap_or(0).saturating_sub(first.unwrap_or(0));
+    for rate in sum.rates.values_mut() {
+        rate.timed_ns = sum.timed_ns;
+    }
+    // The moment when the first worker of all processes ended is not known.
+    sum.stonewall = None;
+    for (operation, texts) in histograms {
+        let merged = latency::merge(texts.iter().map(String::as_str));
+        sum.latency
+            .insert(operation, merged.map_err(|error| error.to_string())?);
+    }
+    Ok(sum)
 }
 
 /// One process of a job.

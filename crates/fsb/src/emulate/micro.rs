@@ -7,13 +7,12 @@ use fsb_results::summary;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use fsb_compat::pokorny::{Benchmark, KEYS, Level, LogFormat, Options, samples_csv};
-use fsb_model::error::Tried;
 use fsb_model::nearest::unknown;
 use fsb_model::notice;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
@@ -25,7 +24,7 @@ use fsb_model::{
 };
 use fsb_report::show::{counted, percent};
 use fsb_report::{Report, device_text};
-use fsb_runner::event::{Event, Journal, Observer};
+use fsb_runner::event::{Event, Observer};
 use fsb_runner::plan_file::{PlanFile, Resolved, typed};
 use fsb_stats::{describe, normality, quantile, t_interval, warm_up_length};
 use fsb_store::input::LARGEST_SCRIPT;
@@ -33,11 +32,13 @@ use fsb_store::owner;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::emulate::run_directory;
 use crate::help::heading;
 use crate::message::{self, Message, MessageFormat, notify};
 use crate::results::Output;
-use crate::run::coordinator;
+use crate::run::coordinator::{self, OwnRun};
 use crate::run::progress::{Progress, Verbosity};
+use crate::run::record::{MemoryJournal, new_record};
 use crate::run::space::{FreeSpace, Need};
 use crate::run::stage::Turn;
 use crate::{exit, results};
@@ -63,6 +64,7 @@ const CONCURRENT: &str = "allow-concurrent";
 const PRECISION: &str = "precision";
 const BUDGET: &str = "budget";
 const REPORT: &str = "report";
+const OUT: &str = "out";
 const HELP_OPTION: &str = "help-option";
 
 const ABOUT: &str = "Micro-benchmark one directory, with the options of Pokorný 2023";
@@ -98,6 +100,7 @@ pub struct Arguments {
     precision: Option<String>,
     budget: Option<String>,
     report: Option<PathBuf>,
+    out: Option<PathBuf>,
     help_option: Option<String>,
     allow_concurrent: bool,
 }
@@ -175,6 +178,14 @@ impl Args for Arguments {
             .help("Report with diagrams, such as a.html")
             .help_heading(heading::OUTPUT);
         let command = command.arg(report.hide_short_help(true));
+        let out = Arg::new(OUT)
+            .long(OUT)
+            .value_name("DIR")
+            .value_parser(value_parser!(PathBuf));
+        let out = out
+            .help("Keep the run in a new directory, for 'fsb report' and 'fsb compare'")
+            .help_heading(heading::OUTPUT);
+        let command = command.arg(out);
         let about = Arg::new(HELP_OPTION)
             .long(HELP_OPTION)
             .value_name("NAME")
@@ -212,12 +223,14 @@ impl FromArgMatches for Arguments {
         let own = |name| matches.get_one::<String>(name).cloned();
         let (precision, budget) = (own(PRECISION), own(BUDGET));
         let report = matches.get_one::<PathBuf>(REPORT).cloned();
+        let out = matches.get_one::<PathBuf>(OUT).cloned();
         let (help_option, allow_concurrent) = (own(HELP_OPTION), matches.get_flag(CONCURRENT));
         Ok(Arguments {
             typed,
             precision,
             budget,
             report,
+            out,
             help_option,
             allow_concurrent,
         })
@@ -253,13 +266,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(path) = &options.export_output {
         owner::check_option("--exportOutput", path, "results.csv")?;
     }
-    let mut report = Output::default();
-    report.to.files.extend(arguments.report.clone());
-    if let Some(path) = &arguments.report {
-        // A wrong name is refused before the measurement.
-        report.resolve()?;
-        owner::check_option("--report", path, "results.html")?;
-    }
+    run_directory::check(arguments.out.as_deref())?;
+    let report = report(arguments)?;
     warn_of_options(&options, arguments.precision.is_some());
     let repetition = arguments.repetition()?;
     // A wrong --precision or --budget is refused before the pilot.
@@ -281,11 +289,56 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         let text = format!("blocks of {cycles}, from {FEWEST_BLOCKS_JUDGED} on until ±{asked}");
         log.write(Level::Info, &text)?;
     }
-    let (record, trials) = measure(&options, &repetition, &mut log, turn)?;
-    let code = finish(&record, &trials, &options, &mut log)?;
+    let mut journal = MemoryJournal {
+        out: arguments.out.clone(),
+        ..MemoryJournal::default()
+    };
+    let run = measure(&options, &repetition, &mut log, turn, &mut journal)?;
+    let code = show(&run, &options, &report, &mut log);
+    if let Some(directory) = journal.directory {
+        // Trials that the budget cut are in the directory as well.
+        let all = directory.0.read()?.trials;
+        run_directory::close(directory.0, run.record, &all, &log.written())?;
+    }
+    match run.unfinished {
+        Some(error) => Err(error),
+        None => code,
+    }
+}
+
+/// Returns the destination of `--report`. A wrong name is refused before the measurement.
+fn report(arguments: &Arguments) -> anyhow::Result<Output> {
+    let mut report = Output::default();
+    report.to.files.extend(arguments.report.clone());
+    if let Some(path) = &arguments.report {
+        report.resolve()?;
+        owner::check_option("--report", path, "results.html")?;
+    }
+    Ok(report)
+}
+
+/// Logs the results of a run, which may have ended early, and writes the requested files. Returns
+/// the exit code.
+fn show(run: &OwnRun, options: &Options, report: &Output, log: &mut Log) -> anyhow::Result<u8> {
+    if run.unfinished.is_some() && run.trials.is_empty() {
+        return Ok(exit::TRIALS);
+    }
+    let code = finish(&run.record, &run.trials, options, log)?;
     if code == exit::DONE && !report.to.files.is_empty() {
-        let summary = summary::of_run_in_memory(&record, &trials);
-        report.emit(&Report::of_run(&summary, &trials))?;
+        let summary = summary::of_run_in_memory(&run.record, &run.trials);
+        report.emit(&Report::of_run(&summary, &run.trials))?;
+    }
+    if run.unfinished.is_some() {
+        let mut cycles = 0;
+        for trial in &run.trials {
+            cycles += trial.observed.seconds_per_iteration.len();
+        }
+        let of = match run.record.plan.repetition {
+            Repetition::Precision { .. } => String::new(),
+            _ => format!(" of {}", options.run_count),
+        };
+        let text = format!("interrupted after {cycles}{of} cycles: the results are theirs");
+        warn(&notice::MEASURED_IN_PART, &text);
     }
     Ok(code)
 }
@@ -574,49 +627,37 @@ fn measure(
     repetition: &Settings,
     log: &mut Log,
     turn: Turn,
-) -> anyhow::Result<(RunRecord, Vec<Trial>)> {
-    let resolved = plan(options, repetition)?;
+    journal: &mut MemoryJournal,
+) -> anyhow::Result<OwnRun> {
+    let (mut record, work) = new_record(plan(options, repetition)?)?;
+    record.emulation_of = Some(run_directory::tool("micro"));
     let verbosity = Verbosity {
         quiet: options.min_log_level > Level::Info,
         verbose: false,
     };
-    let progress = Progress::new(&resolved.plan.targets, false, verbosity);
+    let progress = Progress::new(&record.plan.targets, false, verbosity);
     let mut observer = EndTimes {
         progress,
         ended: Vec::new(),
     };
-    let made = coordinator::perform_unsaved(resolved, &mut NullJournal, &mut observer, turn);
+    let made = coordinator::perform_own((record, work), journal, &mut observer, turn);
     observer.progress.finish();
-    let (record, mut trials) = made?;
+    let mut run = made?;
     // Of many blocks, the phases are details.
-    let level = if trials.len() > 1 {
+    let level = if run.trials.len() > 1 {
         Level::Debug
     } else {
         Level::Info
     };
-    for (trial, ended) in trials.iter().zip(&observer.ended) {
+    for (trial, ended) in run.trials.iter().zip(&observer.ended) {
         log_phases(trial, *ended, level, log)?;
     }
     // A trial that the budget cut does not count.
-    trials.retain(Trial::counts);
-    Ok((record, trials))
-}
-
-/// Discards everything: the command of the 2023 tool keeps only the requested export.
-struct NullJournal;
-
-impl Journal for NullJournal {
-    fn record(&mut self, _: &RunRecord) -> Result<(), Tried> {
-        Ok(())
-    }
-
-    fn trial(&mut self, _: &Trial) -> Result<(), Tried> {
-        Ok(())
-    }
-
-    fn rewrite(&mut self, _: &[Trial]) -> Result<(), Tried> {
-        Ok(())
-    }
+    // Neither does one that was interrupted before its first cycle ended.
+    let unfinished = run.unfinished.is_some();
+    run.trials
+        .retain(|trial| trial.counts() && !(unfinished && trial.outcome != Outcome::Ok));
+    Ok(run)
 }
 
 /// Shows the progress, and notes when trials end. The plan of the blocks is not shown, because the
@@ -729,7 +770,12 @@ fn choose_amounts(options: &mut Options, log: &mut Log, turn: Turn) -> anyhow::R
         &format!("pilot: {PILOT_CYCLES} cycles of {}", iterations(&pilot)),
     )?;
     let once = Settings::default().with_number("blocks", 1);
-    let (_, trials) = measure(&pilot, &once, log, turn)?;
+    let OwnRun {
+        trials, unfinished, ..
+    } = measure(&pilot, &once, log, turn, &mut MemoryJournal::default())?;
+    if let Some(error) = unfinished {
+        return Err(error);
+    }
     if let Some(code) = failure(&trials)? {
         return Ok(Some(code));
     }
@@ -986,6 +1032,8 @@ struct Sinks {
     format: LogFormat,
     console: bool,
     file: Option<File>,
+    /// Everything that was written, for the run directory.
+    written: Mutex<String>,
 }
 
 impl Log {
@@ -1005,6 +1053,7 @@ impl Log {
             format: options.log_format,
             console: options.sinks.console,
             file,
+            written: Mutex::default(),
         })))
     }
 
@@ -1032,7 +1081,16 @@ impl Log {
         self.append(&lines)
     }
 
+    /// Returns everything that was written, for the run directory.
+    fn written(&self) -> String {
+        let written = self.0.written.lock();
+        written.map(|text| text.clone()).unwrap_or_default()
+    }
+
     fn append(&self, lines: &str) -> anyhow::Result<()> {
+        if let Ok(mut written) = self.0.written.lock() {
+            written.push_str(lines);
+        }
         if let Some(mut file) = self.0.file.as_ref() {
             file.write_all(lines.as_bytes())?;
         }

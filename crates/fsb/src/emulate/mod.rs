@@ -7,3 +7,4 @@ pub mod micro;
 mod own_directory;
 pub mod postmark;
 mod promises;
+mod run_directory;

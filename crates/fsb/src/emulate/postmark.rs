@@ -17,17 +17,24 @@ use clap::Args;
 use fsb_compat::postmark::print::{self, PostmarkOutcome};
 use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Settings, pool, source};
 use fsb_compat::{identify, identify_file};
-use fsb_engine::EngineError;
 use fsb_engine::postmark::{Ended, Moment, RunOptions, Times};
-use fsb_model::postmark::{Act, Operation, Tally};
-use fsb_model::{Failure, code, failure, notice};
+use fsb_engine::{EngineError, Measurement};
+use fsb_model::metric::{
+    CREATE_RATE, DELETE_ALONE_RATE, DELETE_RATE, OPERATION_RATE, READ_RATE, WRITE_RATE,
+};
+use fsb_model::postmark::{Act, Operation, Shape, Tally};
+use fsb_model::trial::{NO_FILES, Reason};
+use fsb_model::{Failure, Params, WorkloadSpec, code, failure, notice};
+use fsb_report::show::counted;
 use fsb_runner::worker::{Requester, Work, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::owner::{self, Rights};
 use fsb_testbed::access::{self, Obstacle};
+use jiff::Timestamp;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
+use crate::emulate::run_directory::{self, Execution, Recording, Values};
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
 use crate::run::space::{FreeSpace, Need};
@@ -60,6 +67,9 @@ pub struct Arguments {
     /// Compare the data read with the data written; contents differ from PostMark's
     #[arg(long)]
     verify: bool,
+    /// Keep the runs in a new directory, for 'fsb report' and 'fsb compare'
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Run although another fsb measures; both results are affected
     #[arg(long)]
     allow_concurrent: bool,
@@ -79,12 +89,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(script) = &script {
         session.check(script)?;
     }
-    session.greet()?;
-    let goes_on = script.map_or(Ok(true), |script| session.follow(&script))?;
-    if goes_on {
-        session.converse()?;
+    run_directory::check(arguments.out.as_deref())?;
+    session.recording = Recording::create(arguments.out.as_deref(), "postmark", "PostMark")?;
+    let ended = session.perform_all(script);
+    if let Some(recording) = session.recording.take() {
+        recording.finish(ended.is_ok(), &results::kept_output())?;
     }
-    Ok(session.code())
+    ended.map(|()| session.code())
 }
 
 // Executes commands line by line, from files and from standard input.
@@ -100,6 +111,10 @@ struct PostmarkSession {
     turn: Turn,
     /// Whether a run did not finish.
     failed: bool,
+    /// Runs that finished.
+    finished: usize,
+    /// The run directory, if there is one.
+    recording: Option<Recording>,
 }
 
 impl PostmarkSession {
@@ -110,7 +125,16 @@ impl PostmarkSession {
             verify,
             turn,
             failed: false,
+            finished: 0,
+            recording: None,
         }
+    }
+
+    /// Prints the banner, and executes the commands of a file and of standard input.
+    fn perform_all(&mut self, script: Option<Script>) -> anyhow::Result<()> {
+        self.greet()?;
+        let goes_on = script.map_or(Ok(true), |script| self.follow(&script))?;
+        if goes_on { self.converse() } else { Ok(()) }
     }
 
     /// Prints the banner.
@@ -213,13 +237,26 @@ impl PostmarkSession {
         check_report(file).with_context(|| place.to_owned())?;
         // A signal during a run removes its files first; between two runs it ends the program.
         let signals = Signals::catch(Second::Waits)?;
-        let ended = run(&self.settings, self.verify, self.turn, &signals)?;
+        let started = run_directory::now();
+        let ended = run(self, &signals)?;
         // A signal that arrives as the run ends does not discard its report.
         let late = signals.let_go();
         match ended {
-            RunResult::Report(text) => emit(file, &text).and(late),
+            RunResult::Report(text, values) => {
+                self.finished += 1;
+                let kept = self.keep(started, Ok(*values));
+                emit(file, &text).and(kept).and(late)
+            }
             RunResult::Failed(why) => {
                 self.failed = true;
+                let reason = match &why {
+                    Some((text, errno)) => Reason {
+                        errno: errno.map(str::to_owned),
+                        ..text.clone().into()
+                    },
+                    None => Reason::new(&NO_FILES, "the pool ran out of files"),
+                };
+                self.keep(started, Err(reason))?;
                 if let Some((why, errno)) = why {
                     let fields = [
                         ("place", place.into()),
@@ -231,10 +268,61 @@ impl PostmarkSession {
                 Ok(())
             }
             RunResult::Interrupted => {
+                if self.finished > 0 {
+                    let text = format!(
+                        "warning: interrupted after {}",
+                        counted(self.finished, "run")
+                    );
+                    notify(&notice::MEASURED_IN_PART, [], &text);
+                }
                 Err(signals.failure("interrupted: the files of this run are removed"))
             }
         }
     }
+}
+
+impl PostmarkSession {
+    /// Adds a run to the run directory.
+    fn keep(&mut self, started: Timestamp, result: Result<Values, Reason>) -> anyhow::Result<()> {
+        let Some(recording) = &mut self.recording else {
+            return Ok(());
+        };
+        let shape = &self.settings.shape;
+        let sizes = format!("{} to {} bytes", shape.size_low, shape.size_high);
+        let (files, transactions) = (shape.number, shape.transactions);
+        recording.add(Execution {
+            label: format!("PostMark, {files} files of {sizes}, {transactions} transactions"),
+            operation: "transaction".to_owned(),
+            workload: WorkloadSpec::new("postmark", parameters(&self.settings)),
+            directory: directories(&self.settings).swap_remove(0),
+            started,
+            result,
+        })
+    }
+}
+
+/// Returns the parameters of the workload `postmark` for these settings, and those that it lacks.
+fn parameters(settings: &Settings) -> Params {
+    let shape = &settings.shape;
+    let all = [
+        ("size_low", shape.size_low.into()),
+        ("size_high", shape.size_high.into()),
+        ("number", shape.number.into()),
+        ("transactions", shape.transactions.into()),
+        ("subdirectories", shape.subdirectories.into()),
+        ("bias_read", shape.bias_read.into()),
+        ("bias_create", shape.bias_create.into()),
+        ("read_size", settings.read_block.into()),
+        ("write_size", settings.write_block.into()),
+        ("buffering", settings.buffered.into()),
+        ("seed", settings.seed.into()),
+        ("locations", directories(settings).len().into()),
+    ];
+    let mut params = Params::new();
+    for (name, value) in all {
+        params.insert(name.to_owned(), value);
+    }
+    params
 }
 
 fn wrong(place: &str, error: &str) -> anyhow::Error {
@@ -318,8 +406,8 @@ impl Script {
 
 /// The result of a run.
 enum RunResult {
-    /// The run finished; its report.
-    Report(String),
+    /// The run finished; its report and its values.
+    Report(String, Box<Values>),
     /// The run failed; the reason and the name of the kernel's error, unless they were printed
     /// already.
     Failed(Option<(String, Option<&'static str>)>),
@@ -378,13 +466,9 @@ impl Work for Runs {
 }
 
 /// Makes the files, works on them, removes them, and prints its progress.
-fn run(
-    settings: &Settings,
-    verify: bool,
-    turn: Turn,
-    signals: &Signals,
-) -> anyhow::Result<RunResult> {
-    let mut lock = turn.take("fsb postmark")?;
+fn run(session: &mut PostmarkSession, signals: &Signals) -> anyhow::Result<RunResult> {
+    let (settings, verify) = (&session.settings, session.verify);
+    let mut lock = session.turn.take("fsb postmark")?;
     let mut printed = Ok(());
     let mut tell = |moment: Moment| {
         if printed.is_ok() {
@@ -398,6 +482,9 @@ fn run(
     };
     let ended = perform(&asked, rights, signals, &mut tell);
     warn_of_concurrent(&mut lock);
+    if let Some(recording) = &mut session.recording {
+        recording.note_others(&mut lock);
+    }
     let Done { times, tally } = match ended {
         Ok(Ok(done)) => done,
         Ok(Err(Ended::Interrupted)) => {
@@ -445,7 +532,50 @@ fn run(
     if let Some(note) = print::rounded(&outcome.tally) {
         say(&format!("note: {note}"));
     }
-    Ok(RunResult::Report(print::report(settings, &outcome)))
+    let values = values(&settings.shape, &times, &outcome);
+    Ok(RunResult::Report(
+        print::report(settings, &outcome),
+        Box::new(values),
+    ))
+}
+
+/// Returns the rates that PostMark prints, with the time of the clock instead of whole seconds. The
+/// first one is that of transactions.
+fn values(shape: &Shape, times: &Times, outcome: &PostmarkOutcome) -> Values {
+    let tally = &outcome.tally;
+    let transactions = u64::from(shape.transactions);
+    let all = [
+        (&OPERATION_RATE, transactions, outcome.transactions),
+        (&READ_RATE, tally.bytes_read, outcome.total),
+        (&WRITE_RATE, tally.bytes_written, outcome.total),
+        (&CREATE_RATE, tally.created, outcome.total),
+        (&DELETE_RATE, tally.deleted, outcome.total),
+        (&DELETE_ALONE_RATE, times.deleted_alone, outcome.deletion),
+    ];
+    let mut metrics = Vec::new();
+    for (kind, amount, seconds) in all {
+        if seconds > 0.0 {
+            metrics.push(kind.metric(amount as f64 / seconds));
+        }
+    }
+    let mut work = Measurement {
+        timed_ns: times.total,
+        operations: transactions,
+        bytes: tally.bytes_read + tally.bytes_written,
+        ..Measurement::default()
+    };
+    let counts = [
+        ("files_created", tally.created),
+        ("files_read", tally.read),
+        ("files_appended", tally.appended),
+        ("files_deleted", tally.deleted),
+        ("bytes_read", tally.bytes_read),
+        ("bytes_written", tally.bytes_written),
+    ];
+    for (name, count) in counts {
+        work.counts.insert(name.to_owned(), count);
+    }
+    Values { metrics, work }
 }
 
 fn perform(

@@ -22,7 +22,8 @@ use fsb_testbed::{LocalTestbed, Testbed, TestbedError, control, host, medium};
 use super::backends;
 use super::next_command::{advise_on_refused, advise_on_unwritable};
 use super::record::{
-    DirectoryJournal, close_segment, end_segment, make_absolute, new_record, resumable, segment,
+    DirectoryJournal, MemoryJournal, close_segment, end_segment, make_absolute, new_record,
+    resumable, segment,
 };
 use super::show::{restored, saved, show};
 use super::stage::{Stage, Turn, check_cache, concurrent, warn_of_concurrent};
@@ -188,8 +189,7 @@ pub fn start_in_set(
     turn.wait(&command_line())?;
     let (record, work, trials) = begin(resolved)?;
     let lock = check(&record, &work, turn)?;
-    let directory = RunDirectory::create(out, &record, result_owner(), &holder())
-        .map_err(advise_on_unwritable)?;
+    let directory = record::create(out, &record)?;
     begun()?;
     let (stage, agent) = Stage::set(lock, &record)?;
     run_and_show(
@@ -393,24 +393,50 @@ fn torn_down(mut stage: Stage, error: RunError) -> anyhow::Error {
     failure.into()
 }
 
-/// Makes a run that leaves no directory behind, for the command of the 2023 tool.
-pub fn perform_unsaved(
-    resolved: Resolved,
-    journal: &mut dyn Journal,
+/// A run of the command of the 2023 tool.
+pub struct OwnRun {
+    pub record: RunRecord,
+    pub trials: Vec<Trial>,
+    /// The reason why the run ended early. The trials are those that were made before.
+    pub unfinished: Option<anyhow::Error>,
+}
+
+/// Makes a run for the command of the 2023 tool. `journal` receives the record and the trials.
+pub fn perform_own(
+    (record, work): (RunRecord, Work),
+    journal: &mut MemoryJournal,
     observer: &mut dyn Observer,
     turn: Turn,
-) -> anyhow::Result<(RunRecord, Vec<Trial>)> {
-    let (record, work) = new_record(resolved)?;
-    let (mut stage, agent) = Stage::set(check(&record, &work, turn)?, &record)?;
-    match measure(agent, journal, observer, (record, work, Vec::new()), false) {
-        Ok(made) => {
-            stage
-                .undo_rest()
-                .iter()
-                .for_each(|warning| warn(warning, &say));
+) -> anyhow::Result<OwnRun> {
+    let lock = check(&record, &work, turn)?;
+    journal.open(&record)?;
+    let (mut stage, mut agent) = Stage::set(lock, &record)?;
+    agent.keep_samples();
+    let begun = (record, work, Vec::new());
+    match measure(agent, journal, observer, begun, false) {
+        Ok((mut record, trials)) => {
+            for warning in stage.undo_rest() {
+                warn(&warning, &say);
+                record.warnings.push(warning);
+            }
             warn_of_concurrent(&mut stage.lock);
-            Ok(made)
+            record.warnings.extend(concurrent(&mut stage.lock));
+            Ok(OwnRun {
+                record,
+                trials,
+                unfinished: None,
+            })
         }
-        Err(error) => Err(torn_down(stage, error)),
+        Err(error) => {
+            let Some(mut record) = journal.record.take() else {
+                return Err(torn_down(stage, error));
+            };
+            record.warnings.extend(concurrent(&mut stage.lock));
+            Ok(OwnRun {
+                record,
+                trials: std::mem::take(&mut journal.trials),
+                unfinished: Some(torn_down(stage, error)),
+            })
+        }
     }
 }

@@ -7,7 +7,7 @@ mod judge;
 #[cfg(feature = "vm")]
 pub mod kernels;
 pub mod live;
-mod next_command;
+pub mod next_command;
 pub mod progress;
 pub mod race;
 pub mod record;

@@ -51,7 +51,7 @@ pub(super) fn advise_on_refused(error: TestbedError) -> anyhow::Error {
 
 /// Returns the error about a results directory that cannot be written, with another directory if
 /// one may work.
-pub(super) fn advise_on_unwritable(error: StoreError) -> anyhow::Error {
+pub fn advise_on_unwritable(error: StoreError) -> anyhow::Error {
     match &error {
         StoreError::Io { source, .. }
             if matches!(

@@ -1,7 +1,7 @@
 //! The record of a run, new or resumed, its segments, and its journal.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fsb_model::error::Tried;
 use fsb_model::run::Segment;
@@ -12,8 +12,11 @@ use fsb_runner::event::Journal;
 use fsb_runner::plan_file::Resolved;
 use fsb_runner::work::Work;
 use fsb_runner::{resume as resuming, vm};
+use fsb_store::owner::{holder, result_owner};
 use fsb_store::{RunDirectory, StoreError, owner};
 use fsb_testbed::{fs, host, medium};
+
+use super::next_command::advise_on_unwritable;
 
 /// Makes the paths of a plan absolute, because a run may be resumed from another working directory.
 pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
@@ -58,6 +61,14 @@ pub(super) fn resumable(
     path: &Path,
 ) -> anyhow::Result<(RunRecord, Vec<Trial>, usize)> {
     let (record, mut trials) = (contents.record, contents.trials);
+    if let Some(tool) = &record.emulation_of {
+        let message = format!("{}: 'fsb {}' made the run", path.display(), tool.command);
+        return Err(failure::advised(
+            &code::NOT_RESUMABLE,
+            message,
+            "give its command a new directory: --out DIR",
+        ));
+    }
     let again = resuming::supersede(&record, &mut trials);
     if resuming::complete(&record, &trials) {
         return Err(failure::error(
@@ -115,7 +126,7 @@ fn large_disks(plan: &Plan) -> BTreeMap<String, Geometry> {
 }
 
 /// Returns the segment of the run that begins now, on this boot.
-pub(super) fn segment(plan: &Plan) -> anyhow::Result<Segment> {
+pub fn segment(plan: &Plan) -> anyhow::Result<Segment> {
     Ok(Segment {
         boot_id: host::boot_id(),
         kernel: kernel(plan)?,
@@ -166,10 +177,7 @@ pub(super) fn end_segment(record: &mut RunRecord) {
 }
 
 /// Records the end of the segment, and writes the record.
-pub(super) fn close_segment(
-    directory: &mut RunDirectory,
-    record: &mut RunRecord,
-) -> anyhow::Result<()> {
+pub fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
     end_segment(record);
     Ok(directory.write_record(record)?)
 }
@@ -212,6 +220,57 @@ impl Journal for DirectoryJournal {
     fn rewrite(&mut self, trials: &[Trial]) -> Result<(), Tried> {
         self.0.rewrite_trials(trials).map_err(tried)
     }
+}
+
+/// Holds a run in memory, and writes it to a run directory as well if there is one.
+#[derive(Default)]
+pub struct MemoryJournal {
+    /// The directory that is created when the run begins.
+    pub out: Option<PathBuf>,
+    pub record: Option<RunRecord>,
+    pub trials: Vec<Trial>,
+    pub directory: Option<DirectoryJournal>,
+}
+
+impl MemoryJournal {
+    /// Creates the run directory, if the user named one.
+    pub(super) fn open(&mut self, record: &RunRecord) -> anyhow::Result<()> {
+        if let Some(out) = &self.out {
+            self.directory = Some(DirectoryJournal(create(out, record)?));
+        }
+        Ok(())
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn record(&mut self, record: &RunRecord) -> Result<(), Tried> {
+        self.record = Some(record.clone());
+        match &mut self.directory {
+            Some(directory) => directory.record(record),
+            None => Ok(()),
+        }
+    }
+
+    fn trial(&mut self, trial: &Trial) -> Result<(), Tried> {
+        self.trials.push(trial.clone());
+        match &mut self.directory {
+            Some(directory) => directory.trial(trial),
+            None => Ok(()),
+        }
+    }
+
+    fn rewrite(&mut self, trials: &[Trial]) -> Result<(), Tried> {
+        self.trials = trials.to_vec();
+        match &mut self.directory {
+            Some(directory) => directory.rewrite(trials),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Creates the directory of a run, and writes the record.
+pub fn create(out: &Path, record: &RunRecord) -> anyhow::Result<RunDirectory> {
+    RunDirectory::create(out, record, result_owner(), &holder()).map_err(advise_on_unwritable)
 }
 
 fn tried(error: StoreError) -> Tried {

@@ -564,14 +564,54 @@ fn processes_tell_what_they_find() {
     }
 }
 
+#[test]
+fn the_extension_has_columns_of_pwrite_and_pread_that_compare_reads() {
+    let directory = scratch();
+    let output = iozone(directory.path(), "-E -s 64 -r 16 -i 0 -i 9 -i 10 -R -f f");
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    let heading = text.lines().find(|line| line.contains("reclen")).unwrap();
+    assert!(
+        heading.ends_with("  pwrite repwrite   pread   repread"),
+        "{heading}"
+    );
+    for title in ["Pwrite", "Re-Pwrite", "Pread", "Re-Pread"] {
+        assert!(text.contains(&format!("\"{title} report\"")), "{text}");
+    }
+    std::fs::write(directory.path().join("a.txt"), &text).unwrap();
+    let compared = crate::common::succeeds(directory.path(), "compare a.txt");
+    for operation in ["pwrite", "repwrite", "pread", "repread"] {
+        assert!(
+            stdout(&compared).contains(operation),
+            "{}",
+            stdout(&compared)
+        );
+    }
+    assert_eq!(listing(directory.path()), ["a.txt"]);
+}
+
+#[test]
+fn mixed_calls_leave_the_same_file() {
+    for means in ["", "-B", "-B -G", "-k 4"] {
+        let directory = scratch();
+        let line = format!("{means} -Z -s 64 -r 16 -i 0 -i 1 -+d -w -f f");
+        let output = iozone(directory.path(), &line);
+        expect_code(&output, 0);
+        assert!(stdout(&output).contains("\tEnable mmap & file I/O mixing.\n"));
+        let size = std::fs::metadata(directory.path().join("f")).unwrap().len();
+        assert_eq!(size, 64 << 10, "{line}");
+    }
+}
+
 // Unsupported requests are refused by name before anything is changed.
 
 /// Options, and the code of the error.
 #[rustfmt::skip] // a table reads as one
 const TABLE: &[(&str, &str)] = &[
     ("-+m hosts", "iozone/invalid-options"),
-    ("-E", "iozone/invalid-options"),
-    ("-a -Z", "iozone/invalid-options"),
+    ("-E -t 2", "iozone/invalid-options"),
+    ("-E -B -i 9", "iozone/invalid-options"),
+    ("-B -Z -i 1", "iozone/invalid-options"),
     ("-X file", "iozone/invalid-options"),
     ("-+x 3", "iozone/invalid-options"),
     ("-+t", "iozone/invalid-options"),

@@ -29,6 +29,7 @@ mod postmark;
 mod publish;
 mod regimes;
 mod resume;
+mod run_directories;
 mod serve;
 mod serve_runs;
 mod targets;

@@ -297,7 +297,7 @@ fn not_whole(rows: &[MatrixRow]) {
 }
 
 /// Returns the directory of a path.
-fn directory(path: &Path) -> &Path {
+pub(super) fn directory(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))

@@ -6,6 +6,7 @@
 //! however the run ends.
 
 mod check;
+mod execution;
 mod pass;
 mod remount;
 
@@ -25,14 +26,18 @@ use fsb_engine::classic::{
     self, Corruption, Existing, GroupResult, Phase, PhaseError, PhaseResult, Rest,
 };
 use fsb_model::units::show_duration;
-use fsb_model::{code, failure};
+use fsb_model::{code, failure, notice};
+use fsb_report::show::counted;
 use fsb_store::owner::{self, Rights};
+use jiff::Timestamp;
 
+use self::execution::execution;
 use self::pass::{PassWorker, cpu_percent, operation, operations, phase, value};
 use self::remount::Remount;
+use crate::emulate::run_directory::{self, Recording};
 use crate::exit::{self, Second, Signals};
 use crate::help::{Page, page};
-use crate::message::{say, say_warning};
+use crate::message::{notify, say, say_warning};
 use crate::results;
 use crate::run::stage::{Turn, warn_of_concurrent};
 
@@ -48,14 +53,14 @@ Examples:
 /// Measure a file with IOzone's options, operations and output
 ///
 /// fsb accepts these options of IOzone 3.471 and refuses others. 'fsb iozone -h' describes them.
-/// Operations: -a -A -z -i N -+n. Sizes: -n -g -y -q -s -r SIZE. Files: -f FILE -F FILES -w -U
-/// MOUNT. Processes: -t -l -u N -T -x -P CPU -C -+p PERCENT. Calls: -B -D -G -H -k N -I -o -+D -e
-/// -c -W -j N. Processor cache: -p -S KB -L BYTES. Verification: -V N -+d. Output: -R -b FILE -O -N
-/// -M -Q -+u -v.
+/// Operations: -a -A -z -i N -+n -E. Sizes: -n -g -y -q -s -r SIZE. Files: -f FILE -F FILES -w -U
+/// MOUNT. Processes: -t -l -u N -T -x -P CPU -C -+p PERCENT. Calls: -B -D -G -Z -H -k N -I -o -+D
+/// -e -c -W -j N. Processor cache: -p -S KB -L BYTES. Verification: -V N -+d. Output: -R -b FILE -O
+/// -N -M -Q -+u -v.
 ///
 /// Options of fsb: --repeat-until TIME repeats each operation until its times sum to TIME, such as
-/// 100ms, where one pass is too short for a rate. --allow-concurrent measures although another fsb
-/// measures.
+/// 100ms, where one pass is too short for a rate. Option --out DIR keeps the run in a new directory
+/// for 'fsb report'. Option --allow-concurrent measures although another fsb measures.
 ///
 /// Files are overwritten and removed as by IOzone. 'fsb compare' reads the output.
 #[derive(Debug, Args)]
@@ -109,9 +114,11 @@ fn help() -> anyhow::Result<u8> {
 
 /// Measures and prints.
 fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u8> {
+    run_directory::check(options.out.as_deref())?;
     let mut lock = Turn::new(options.allow_concurrent).take(&options.command)?;
+    let mut recording = Recording::create(options.out.as_deref(), "iozone", "IOzone")?;
     rights.adopt().context("the files under test")?;
-    let mut session = IozoneSession::open(options, rights)?;
+    let mut session = IozoneSession::open(options, rights, recording.as_mut())?;
     results::print(&print::banner(options, &facts(program)))?;
     let mut reports = Reports::default();
     let measured = match options.throughput() {
@@ -120,6 +127,22 @@ fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u8> {
     };
     // IOzone's text has no place for the warning.
     warn_of_concurrent(&mut lock);
+    let complete = measured.is_ok();
+    let ended = end(measured, session, &reports);
+    if let Some(mut recording) = recording {
+        recording.note_others(&mut lock);
+        recording.finish(complete, &results::kept_output())?;
+    }
+    ended
+}
+
+/// Ends a run, and prints its reports. Returns the exit code or the error.
+fn end(
+    measured: anyhow::Result<()>,
+    mut session: IozoneSession,
+    reports: &Reports,
+) -> anyhow::Result<u8> {
+    let options = session.options;
     match measured {
         Ok(()) => {
             session.made.clear()?;
@@ -135,8 +158,20 @@ fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u8> {
             reports.save(options)?;
             Ok(exit::DONE)
         }
-        Err(error) => session.end(error, &reports),
+        Err(error) => session.end(error, reports),
     }
+}
+
+/// Returns the number of measurements of a whole run.
+fn measurements(options: &Options) -> usize {
+    if options.throughput() {
+        return sequence::counts(options).len() * sequence::throughput(options).len();
+    }
+    let mut columns = 0;
+    for piece in sequence::pieces(options) {
+        columns += usize::from(matches!(piece, Piece::Do(..)));
+    }
+    columns * sequence::rows(options).len()
 }
 
 fn facts(program: &str) -> Facts {
@@ -178,6 +213,10 @@ struct IozoneSession<'o> {
     written: Vec<PathBuf>,
     /// `-Q`.
     latencies: LatencyFiles,
+    /// The run directory, if there is one.
+    recording: Option<&'o mut Recording>,
+    /// Measurements that finished.
+    finished: usize,
 }
 
 /// Files that are removed when this value is dropped, unless `-w` keeps them.
@@ -245,7 +284,11 @@ impl<'o> IozoneSession<'o> {
         }
     }
 
-    fn open(options: &'o Options, rights: Rights) -> anyhow::Result<IozoneSession<'o>> {
+    fn open(
+        options: &'o Options,
+        rights: Rights,
+        recording: Option<&'o mut Recording>,
+    ) -> anyhow::Result<IozoneSession<'o>> {
         // A second signal must not end the program before the files are removed: a pass checks the
         // flag before each record.
         let signals = Signals::catch(Second::Waits)?;
@@ -260,11 +303,41 @@ impl<'o> IozoneSession<'o> {
             },
             written: Vec::new(),
             latencies: LatencyFiles::default(),
+            recording,
+            finished: 0,
         })
+    }
+
+    /// Counts a finished measurement, and adds it to the run directory.
+    fn keep(
+        &mut self,
+        operation: Operation,
+        sizes: MatrixRow,
+        started: Timestamp,
+        results: &[PhaseResult],
+        nanoseconds: u64,
+    ) -> anyhow::Result<()> {
+        self.finished += 1;
+        let Some(recording) = &mut self.recording else {
+            return Ok(());
+        };
+        let name = operation_name(operation);
+        let done = execution(self.options, &name, sizes, started, results, nanoseconds);
+        recording.add(done)
     }
 
     fn wrote(&self, path: &Path) -> bool {
         self.written.iter().any(|known| known == path)
+    }
+
+    /// Prints how many measurements an interrupted run finished.
+    fn say_part(&self) {
+        let (done, all) = (self.finished, measurements(self.options));
+        let text = format!(
+            "warning: interrupted after {done} of {}",
+            counted(all, "measurement")
+        );
+        notify(&notice::MEASURED_IN_PART, [], &text);
     }
 
     /// Ends a run that did not finish: removes its files, prints the reports of an interrupted run,
@@ -289,6 +362,8 @@ impl<'o> IozoneSession<'o> {
                 results::print(&reports.text)?;
                 results::print("exiting iozone\n\n")?;
                 results::print(&reports.beside)?;
+                reports.save(self.options)?;
+                self.say_part();
                 Ok(self.signals.code())
             }
             Some(PhaseError::Corrupt(corruption)) => {
@@ -371,6 +446,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 struct Repeat {
     operation: Operation,
     sizes: MatrixRow,
+    /// Each pass creates its file again.
+    creates: bool,
     /// `None` for a single pass.
     wanted: Option<Duration>,
     passes: u64,
@@ -385,6 +462,8 @@ impl Repeat {
         Repeat {
             operation,
             sizes,
+            creates: operation.makes_file()
+                && (operation != Operation::Pwrite || options.throughput()),
             wanted: options.repeat_until,
             passes: 0,
             began,
@@ -398,7 +477,7 @@ impl Repeat {
     fn rest(&self) -> Rest {
         match self.wanted {
             None => Rest::ALWAYS,
-            Some(_) if self.operation.makes_file() => Rest {
+            Some(_) if self.creates => Rest {
                 before: true,
                 after: false,
             },
@@ -412,7 +491,7 @@ impl Repeat {
 
     /// Returns whether the device still has to be quiesced after the last pass.
     fn owes_rest(&self) -> bool {
-        self.wanted.is_some() && self.operation.makes_file()
+        self.wanted.is_some() && self.creates
     }
 
     /// Counts a pass and returns whether `nanoseconds`, the timed total, suffices.
@@ -507,6 +586,7 @@ fn measure_group(
     files: &[PathBuf],
 ) -> anyhow::Result<ThroughputTest> {
     let options = session.options;
+    let started = run_directory::now();
     let mut phases = phases(options, operation, sizes, files);
     // A stream overwrites an existing file.
     let fresh = operation.makes_file()
@@ -560,11 +640,9 @@ fn measure_group(
             .iter()
             .try_for_each(|file| classic::bring_to_rest(file))?;
     }
-    let children = sums
-        .iter()
-        .flatten()
-        .map(|sum| child(options, sizes, sum))
-        .collect();
+    let sums: Vec<PhaseResult> = sums.into_iter().flatten().collect();
+    session.keep(operation, sizes, started, &sums, nanoseconds)?;
+    let children = sums.iter().map(|sum| child(options, sizes, sum)).collect();
     Ok(ThroughputTest {
         operation,
         children,
@@ -657,7 +735,11 @@ fn measure_row(
     for piece in sequence::pieces(options) {
         match piece {
             Piece::Do(operation, column) => {
+                let started = run_directory::now();
                 let result = measure(session, operation, sizes)?;
+                let nanoseconds = result.nanoseconds;
+                let results = std::slice::from_ref(&result);
+                session.keep(operation, sizes, started, results, nanoseconds)?;
                 let number = value(
                     options.unit,
                     result.nanoseconds,

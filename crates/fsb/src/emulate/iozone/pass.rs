@@ -146,8 +146,8 @@ pub fn operation(operation: sequence::Operation) -> Option<Operation> {
         Theirs::Fwrite => Operation::Fwrite,
         Theirs::Frewrite => Operation::Frewrite,
         Theirs::Fread | Theirs::Freread => Operation::Fread,
-        Theirs::Pwrite => Operation::Pwrite,
-        Theirs::Pread => Operation::Pread,
+        Theirs::Pwrite | Theirs::Repwrite => Operation::Pwrite,
+        Theirs::Pread | Theirs::Repread => Operation::Pread,
         Theirs::Mix => return None,
     })
 }
@@ -183,6 +183,7 @@ pub fn phase(
         record_size: sizes.record << 10,
         stride: options.stride,
         method: method(options.means),
+        mix: options.mix,
         direct: options.direct,
         sync: options.sync,
         data_sync: options.data_sync,

@@ -106,6 +106,8 @@ same_calls! {
     flush_and_close "flush-and-close.strace"
     mapping "mmap.strace"
     mapping_with_msync "mmap-msync.strace"
+    mapping_mixed_with_write "mmap-mixed.strace"
+    pwrite_and_pread "pwrite-pread.strace"
     o_sync "osync.strace"
 }
 

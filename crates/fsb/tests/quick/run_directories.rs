@@ -1,0 +1,192 @@
+//! `--out` of the commands with the options of other tools: the run directory that they keep.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::*;
+
+/// Returns the record of a run, after checks that hold for the run directory of every tool.
+fn kept(directory: &Path, out: &str, tool: &str) -> Value {
+    let record = record_of(&directory.join(out));
+    assert_eq!(record["schema"], "fsbench/run/1");
+    assert_eq!(record["emulation_of"]["command"], tool);
+    assert!(!record["host"]["kernel"].as_str().unwrap().is_empty());
+    for target in record["targets"].as_object().unwrap().values() {
+        assert!(!target["mount_options"].as_array().unwrap().is_empty());
+    }
+    let report = succeeds(directory, &["report", out, "--format", "json"]);
+    let report: Value = serde_json::from_str(&stdout(&report)).unwrap();
+    assert_eq!(report["schema"], "fsbench/report/1");
+    record
+}
+
+fn record_of(run: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(run.join("run.json")).unwrap()).unwrap()
+}
+
+/// Returns the number of files below a directory.
+fn files(directory: &Path) -> usize {
+    let mut count = 0;
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        count += if is_directory {
+            files(&entry.path())
+        } else {
+            1
+        };
+    }
+    count
+}
+
+fn blocks(run: &Path) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    for trial in trials(run) {
+        let label = trial["workload"].as_str().unwrap().to_owned();
+        found.push((label, trial["block"].as_u64().unwrap()));
+    }
+    found
+}
+
+#[test]
+fn micro_keeps_its_samples_and_two_runs_are_compared() {
+    let scratch = scratch();
+    let path = scratch.path();
+    for out in ["a", "b"] {
+        let line = "micro create --output . --fileCount 5 --iterations 3 --runCount 4 --out";
+        succeeds(path, &[&words(line)[..], &[out]].concat());
+    }
+    kept(path, "a", "micro");
+    let trials = trials(&path.join("a"));
+    assert_eq!(trials.len(), 1, "the cycles of one process are one trial");
+    let samples = &trials[0]["observed"]["seconds_per_iteration"];
+    assert_eq!(samples.as_array().unwrap().len(), 4);
+    let output = fs::read_to_string(path.join("a/output.txt")).unwrap();
+    assert!(output.contains("time of an iteration:"), "{output}");
+    let compared = succeeds(path, "compare a b");
+    assert!(stdout(&compared).contains("micro create 5 files"));
+    fails(path, "run --resume a", 2, "run/not-resumable");
+    fails(
+        path,
+        "micro create --output . --out a",
+        2,
+        "store/not-empty",
+    );
+}
+
+#[test]
+fn micro_keeps_the_cycles_that_ended_before_a_signal() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let scratch = scratch();
+        let path = scratch.path();
+        fs::create_dir(path.join("d")).unwrap();
+        let line = "micro create --output d --fileCount 5 --iterations 3 --runCount 100000 --warmupCycleCount 1 \
+                    --exportOutput c.csv --out kept";
+        let running = Running::start(path, &words(line));
+        wait_until("files are there", Duration::from_secs(60), || {
+            files(&path.join("d")) > 0
+        });
+        running.signal(signal);
+        let output = running.wait();
+        expect_code(&output, code);
+        let csv = fs::read_to_string(path.join("c.csv")).unwrap_or_default();
+        let cycles = csv.lines().count().saturating_sub(1);
+        if cycles == 0 {
+            // The signal came before the first cycle ended.
+            continue;
+        }
+        let said = format!("interrupted after {cycles} of 100000 cycles");
+        let log = fs::read_to_string(path.join("kept/output.txt")).unwrap();
+        assert!(
+            log.contains(&said) && log.contains("time of an iteration:"),
+            "{log}"
+        );
+        let trials = trials(&path.join("kept"));
+        let samples = &trials[0]["observed"]["seconds_per_iteration"];
+        assert_eq!(samples.as_array().unwrap().len(), cycles);
+        assert!(kept(path, "kept", "micro")["stop_reason"].is_null());
+        assert_eq!(files(&path.join("d")), 0);
+    }
+}
+
+#[test]
+fn iozone_keeps_a_matrix_and_the_rows_before_a_signal() {
+    let scratch = scratch();
+    let path = scratch.path();
+    succeeds(
+        path,
+        "iozone -a -n 64 -g 128 -y 32 -q 64 -i 0 -f f --out run",
+    );
+    let record = kept(path, "run", "iozone");
+    assert_eq!(record["cells"].as_array().unwrap().len(), 8);
+    assert_eq!(record["stop_reason"]["kind"], "requested");
+    let matrix = trials(&path.join("run"));
+    assert_eq!(matrix[1]["workload"], "rewrite 32K, file 64K");
+    assert_eq!(matrix[1]["params"]["file_size"], 65_536);
+    assert!(matrix[1]["metrics"][0]["value"].as_f64().unwrap() > 0.0);
+    let text = fs::read_to_string(path.join("run/output.txt")).unwrap();
+    assert!(text.ends_with("iozone test complete.\n"), "{text}");
+
+    let line = "iozone -a -n 64 -g 1g -z -i 0 -i 1 -f f -b s.wks --out part";
+    let running = Running::start(path, &words(line));
+    wait_until("a measurement ended", Duration::from_secs(60), || {
+        path.join("part/trials.jsonl").exists() && !trials(&path.join("part")).is_empty()
+    });
+    running.signal(Signal::INT);
+    expect_code(&running.wait(), 130);
+    assert!(kept(path, "part", "iozone")["stop_reason"].is_null());
+    assert!(path.join("s.wks").exists(), "the sheet has the rows so far");
+}
+
+#[test]
+fn a_repeated_run_of_postmark_is_a_second_block() {
+    let directory = scratch();
+    let path = directory.path();
+    fs::create_dir(path.join("d")).unwrap();
+    let lines = "set location d\nset number 20\nset transactions 30\nrun\nrun\nset transactions 40\nrun\nquit\n";
+    fs::write(path.join("c"), lines).unwrap();
+    succeeds(path, "postmark c --out run");
+    kept(path, "run", "postmark");
+    let [first, other] = [30, 40]
+        .map(|count| format!("PostMark, 20 files of 500 to 10000 bytes, {count} transactions"));
+    let expected = [(first.clone(), 1), (first, 2), (other, 1)];
+    assert_eq!(blocks(&path.join("run")), expected);
+}
+
+#[test]
+fn filebench_and_fio_keep_the_runs_that_ended_before_a_signal() {
+    let directory = scratch();
+    let path = directory.path();
+    fs::create_dir(path.join("d")).unwrap();
+    let flow = "define fileset name=a,path=d,entries=3,size=4k,prealloc\n\
+                define process name=p { thread name=t { flowop openfile name=o,filesetname=a,fd=1\n\
+                flowop readwholefile name=r,fd=1\nflowop closefile name=c,fd=1 } }\n\
+                run 1\nrun 3600\n";
+    fs::write(path.join("w.f"), flow).unwrap();
+    let job = "[global]\ndirectory=d\nsize=64k\n[one]\nrw=write\nnumjobs=2\n\
+               [two]\nstonewall\nrw=read\ntime_based\nruntime=1h\n";
+    fs::write(path.join("j.fio"), job).unwrap();
+    for (tool, line) in [
+        ("filebench", "filebench --dir d w.f --out filebench"),
+        ("fio", "fio j.fio --out fio"),
+    ] {
+        let running = Running::start(path, &words(line));
+        let journal = path.join(tool).join("trials.jsonl");
+        wait_until("a run ended", Duration::from_secs(60), || {
+            journal.exists() && !trials(&path.join(tool)).is_empty()
+        });
+        running.signal(Signal::INT);
+        let output = running.wait();
+        expect_code(&output, 130);
+        assert!(kept(path, tool, tool)["stop_reason"].is_null());
+        assert_eq!(trials(&path.join(tool)).len(), 1);
+        let text = fs::read_to_string(path.join(tool).join("output.txt")).unwrap();
+        assert!(
+            !text.is_empty() && stdout(&output).contains(&text),
+            "{text}"
+        );
+    }
+}
