@@ -16,7 +16,7 @@ use std::io;
 use std::path::Path;
 
 use fsb_model::metric::THROUGHPUT;
-use fsb_model::{Bytes, CacheState, Params};
+use fsb_model::{CacheState, Params};
 use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64Mcg;
 use rustix::fd::AsRawFd;
@@ -293,7 +293,7 @@ impl AgedJob {
             format!("turnover {turnover}")
         };
         let ending = label::backend(self.backend) + label::verified(self.verify);
-        format!("aged read of {}, {age}{cache}{ending}", Bytes(bytes))
+        format!("aged read of {}, {age}{cache}{ending}", label::size(bytes))
     }
 
     fn bytes(&self) -> u64 {

@@ -1126,7 +1126,7 @@ fn labels_say_what_makes_a_cell_another_one() {
         ("readlink", &[], "readlink, warm"),
         ("chmod", &[], "chmod 4K files"),
         ("utimens", &[("file_size", 0.into())], "utimens empty files"),
-        ("setxattr", &[], "setxattr 32 on 4K files"),
+        ("setxattr", &[], "setxattr 32 B on 4K files"),
         (
             "setxattr",
             &[("overwrite", true.into())],

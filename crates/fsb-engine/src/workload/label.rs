@@ -1,8 +1,17 @@
 //! The ends of labels: parts that distinguish cases of any workload, each with a comma in front.
 
-use fsb_model::Durability;
+use fsb_model::{Bytes, Durability};
 
 use crate::backend::{self, Backend};
+
+/// Returns a size with its unit: `4K`, or `32 B` for one that is no multiple of 1,024.
+pub(super) fn size(bytes: u64) -> String {
+    let text = Bytes(bytes).to_string();
+    match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => text + " B",
+        false => text,
+    }
+}
 
 /// Returns the durability, the verification and the number of workers.
 pub(super) fn ending(durability: Durability, verify: bool, threads: u32, processes: u32) -> String {
@@ -54,6 +63,12 @@ pub(super) fn workers(threads: u32, processes: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        let shown = [1, 32, 1000, 1024, 4 << 20].map(size);
+        assert_eq!(shown, ["1 B", "32 B", "1000 B", "1K", "4M"]);
+    }
 
     #[test]
     fn labels_omit_defaults() {

@@ -10,9 +10,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use fsb_model::metric::MAINTENANCE_TIME;
-use fsb_model::{Bytes, CacheState, Maintenance, Params};
+use fsb_model::{CacheState, Maintenance, Params};
 
 use super::job::{Job, Workload};
+use super::label;
 use super::measure::{Subject, measure_set};
 use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
@@ -194,7 +195,7 @@ impl MaintenanceJob {
         let size = if file_size == 0 {
             "empty".to_owned()
         } else {
-            Bytes(file_size).to_string()
+            label::size(file_size)
         };
         let cache = if self.operation == Maintenance::Check {
             ", cold"

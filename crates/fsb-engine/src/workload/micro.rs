@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fsb_model::metric::ITERATION_TIME;
-use fsb_model::{Access, Bytes, CacheState, Params};
+use fsb_model::{Access, CacheState, Params};
 use rustix::fs::OFlags;
 
 use super::job::{Job, Workload};
@@ -242,7 +242,8 @@ impl MicroJob {
         } else {
             ""
         };
-        let (size, block) = (Bytes(self.layout().file_size), Bytes(self.block_size));
+        let size = label::size(self.layout().file_size);
+        let block = label::size(self.block_size);
         let files = if self.file_count == 1 {
             String::new()
         } else {

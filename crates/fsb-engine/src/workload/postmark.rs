@@ -20,13 +20,13 @@ use fsb_model::postmark::{
     Act, Draw, LARGEST_FILE, MOST_BIAS, MOST_FILES, OFF, Operation, Pool, Shape, Tally,
 };
 use fsb_model::trial::NO_FILES;
-use fsb_model::{Bytes, Durability, Params};
+use fsb_model::{Durability, Params};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::{Job, Workload};
-use super::label::ending;
+use super::label::{self, ending};
 use super::measure::{PhaseTimes, check_operations};
 use super::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
@@ -822,7 +822,7 @@ impl PostmarkOptions {
         params
     }
 
-    /// Returns the label: `postmark, 2000 files of 1000 to 100000`, and everything else that
+    /// Returns the label: `postmark, 2000 files of 1000 B to 100000 B`, and everything else that
     /// distinguishes the case.
     fn label(&self) -> String {
         if let Some(label) = &self.label {
@@ -839,7 +839,8 @@ impl PostmarkOptions {
             bias_create,
             ..
         } = &self.shape;
-        let (low, high) = (Bytes(u64::from(*size_low)), Bytes(u64::from(*size_high)));
+        let low = label::size(u64::from(*size_low));
+        let high = label::size(u64::from(*size_high));
         let sizes = if size_low == size_high {
             format!("{low}")
         } else {
@@ -858,8 +859,8 @@ impl PostmarkOptions {
         if (self.read, self.write) != (512, 512) {
             label = format!(
                 "{label}, blocks {} and {}",
-                Bytes(u64::from(self.read)),
-                Bytes(u64::from(self.write))
+                label::size(u64::from(self.read)),
+                label::size(u64::from(self.write))
             );
         }
         label + &ending(self.durability, self.verify, self.threads, self.processes)

@@ -553,7 +553,8 @@ impl Spec {
     /// Returns a label such as `read 1M`, `random read 4K`, `read 4K files` or `read 64K of 1M
     /// files`; for a matrix `read 64K, 1M file`.
     pub(crate) fn data_label(&self, verb: &str) -> String {
-        let (record, size) = (Bytes(self.block_size), Bytes(self.layout.file_size));
+        let record = label::size(self.block_size);
+        let size = label::size(self.layout.file_size);
         match self.files_per_process() {
             1 if self.matrix => format!("{verb} {record}, {size} file"),
             1 => format!("{verb} {record}"),
@@ -572,7 +573,7 @@ impl Spec {
         match self.layout.file_size {
             _ if self.rules.items != Items::Files => format!("{random}{verb}"),
             0 => format!("{random}{verb} empty files"),
-            size => format!("{random}{verb} {} files", Bytes(size)),
+            size => format!("{random}{verb} {} files", label::size(size)),
         }
     }
 }

@@ -8,10 +8,11 @@
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
-use fsb_model::{Bytes, CacheState, Durability, Params};
+use fsb_model::{CacheState, Durability, Params};
 use rustix::io::Errno;
 
 use super::job::{Job, WorkUnit, Workload};
+use super::label;
 use super::missing_call;
 use super::names::{self, Changes, NameCall, Turn};
 use super::parameter::{Parameter, ParameterGroup, ParameterKind, group};
@@ -190,7 +191,7 @@ impl Content {
     /// Returns its text in labels: `32`, or `2 users`.
     fn label(self) -> String {
         match self {
-            Content::Bytes(bytes) => Bytes(bytes as u64).to_string(),
+            Content::Bytes(bytes) => label::size(bytes as u64),
             Content::Users(1) => "1 user".to_owned(),
             Content::Users(users) => format!("{users} users"),
         }

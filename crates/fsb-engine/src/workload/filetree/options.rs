@@ -1,7 +1,7 @@
 //! The parameters of work on a tree, and how a tree is described.
 
 use fsb_model::shape::Shape;
-use fsb_model::{Bytes, Durability, Params};
+use fsb_model::{Durability, Params};
 use serde_json::Value;
 
 use crate::backend::Backend;
@@ -277,7 +277,7 @@ impl FiletreeOptions {
             && self.copy == CopyMethod::ReadWrite
             && self.block_size != 128 << 10
         {
-            label = format!("{label} {}", Bytes(self.block_size));
+            label = format!("{label} {}", label::size(self.block_size));
         }
         label
             + &label::backend(self.backend)

@@ -1,13 +1,14 @@
 //! Work between the operations of a worker, as fio defines it: syncs after a number of writes and
 //! after the last operation, think times, and waits that keep the bandwidth of each direction.
 
-use fsb_model::{Bytes, Durability, Params};
+use fsb_model::{Durability, Params};
 
 use crate::backend::Flush;
 use crate::clock::OperationKind;
 use crate::error::{EngineError, ParamError};
 use crate::io_loop::{HELD_FILES, IoLoop};
 use crate::thread_recorder::ThreadRecorder;
+use crate::workload::label;
 use crate::workload::parameter::ParameterDefault::Absent;
 use crate::workload::parameter::{Needs, Parameter, ParameterGroup, ParameterKind, group};
 use crate::workload::params::Reader;
@@ -272,7 +273,7 @@ impl Between {
         };
         for (name, bytes) in ["reads", "writes"].into_iter().zip(self.bandwidth) {
             label += &bytes
-                .map(|bytes| format!(", {name} at {}/s", Bytes(bytes)))
+                .map(|bytes| format!(", {name} at {}/s", label::size(bytes)))
                 .unwrap_or_default();
         }
         label

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicU64;
 
 use fsb_model::metric::LATENCY_P99;
 use fsb_model::units::parse_percent;
-use fsb_model::{Access, Bytes, CacheState, Durability, Params};
+use fsb_model::{Access, CacheState, Durability, Params};
 use hdrhistogram::Histogram;
 use rustix::fs::{Advice, OFlags};
 
@@ -1091,7 +1091,7 @@ impl Job for RecordsJob {
             .profile(self.member.operation, self.spec.data_label(&self.words()));
         if !self.spec.has_own_label() {
             if let Some(ByteRange { first, length }) = self.spec.range {
-                profile.label += &format!(", {} from {}", Bytes(length), Bytes(first));
+                profile.label += &format!(", {} from {}", label::size(length), label::size(first));
             }
             if self.allocation != Allocation::Size {
                 profile.label += &format!(", allocated: {}", self.allocation.name());

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use fsb_model::{Bytes, Durability, Params};
+use fsb_model::{Durability, Params};
 use serde_json::Value;
 
 use super::index;
@@ -411,7 +411,7 @@ impl UntarBuildOptions {
             label = format!("{label}, {} jobs", self.jobs);
         }
         if self.block_size != 10 << 10 {
-            label = format!("{label}, {}", Bytes(self.block_size));
+            label = format!("{label}, {}", label::size(self.block_size));
         }
         label
             + &label::backend(self.backend)
