@@ -9,6 +9,7 @@
 pub mod agent;
 pub mod event;
 mod injected;
+mod keeping;
 mod lines;
 pub mod matrix;
 mod memory;

@@ -91,6 +91,29 @@ impl Grid {
             .collect()
     }
 
+    /// Returns the cells whose costs follow from those of `visited` cells of the same work: files
+    /// between the smallest and the largest of these.
+    pub(crate) fn between(&self, visited: &[usize]) -> BTreeSet<usize> {
+        let mut between = BTreeSet::new();
+        for spots in self.by_work().values() {
+            let mut files = Vec::new();
+            for spot in spots {
+                if visited.contains(&spot.cell) {
+                    files.push(spot.file);
+                }
+            }
+            let (Some(least), Some(most)) = (files.iter().min(), files.iter().max()) else {
+                continue;
+            };
+            for spot in spots {
+                if (*least..=*most).contains(&spot.file) {
+                    between.insert(spot.cell);
+                }
+            }
+        }
+        between
+    }
+
     /// Returns the cells by the work that they share.
     fn by_work(&self) -> BTreeMap<&str, Vec<&Spot>> {
         let mut works: BTreeMap<&str, Vec<&Spot>> = BTreeMap::new();

@@ -247,12 +247,12 @@ impl Basis<'_> {
         self.decision(blocks, scale, rounds, interim_analyses)
     }
 
-    /// Returns the cells that the budget holds often enough to judge them, by their index: each in
-    /// its turn, if it fits beside those before.
-    pub(super) fn judged(&self) -> Vec<usize> {
+    /// Returns the cells that the budget holds often enough to judge them, by their index, ascending:
+    /// each in its turn of `order`, if it fits beside those before.
+    pub(super) fn judged(&self, order: &[usize]) -> Vec<usize> {
         let (mut judged, mut cases) = (Vec::new(), Vec::new());
-        for (index, case) in self.cases.iter().enumerate() {
-            cases.push(case.clone());
+        for index in order.iter().copied() {
+            cases.push(self.cases[index].clone());
             if (Basis {
                 cases: &cases,
                 ..*self
@@ -266,6 +266,7 @@ impl Basis<'_> {
                 cases.pop();
             }
         }
+        judged.sort_unstable();
         judged
     }
 
@@ -1182,11 +1183,12 @@ mod tests {
         fn of_budget(cases: &[Case], left: f64) -> Basis<'_> {
             basis(cases, 2, Repetition::Budget { seconds: left }, left)
         }
-        assert_eq!(of_budget(&all_in_rounds, 280.0).judged().len(), 12);
+        let order: Vec<usize> = (0..12).collect();
+        assert_eq!(of_budget(&all_in_rounds, 280.0).judged(&order).len(), 12);
         // The second budget judges one of twelve.
         for left in [15.0, 9.0] {
             let few = of_budget(&all_in_rounds, left);
-            let judged = few.judged();
+            let judged = few.judged(&order);
             assert!(
                 (1..12).contains(&judged.len()) && few.decide().blocks < fewest_blocks(2),
                 "{judged:?}"
@@ -1199,12 +1201,12 @@ mod tests {
             // The time of all cells is a budget that judges them.
             assert_eq!(
                 of_budget(&all_in_rounds, few.seconds_to_judge() / FILL + 0.1)
-                    .judged()
+                    .judged(&order)
                     .len(),
                 12
             );
         }
-        assert!(of_budget(&all_in_rounds, 0.1).judged().is_empty());
+        assert!(of_budget(&all_in_rounds, 0.1).judged(&order).is_empty());
     }
 
     #[test]
@@ -1228,7 +1230,8 @@ mod tests {
             ..BASIS
         };
         assert!(basis.decide().blocks < FEWEST_BLOCKS_JUDGED);
-        assert_eq!(basis.judged(), [0, 2]);
+        assert_eq!(basis.judged(&[0, 1, 2]), [0, 2]);
+        assert_eq!(basis.judged(&[2, 1, 0]), [0, 2]);
         let mixed = [all_in_rounds(1, 0.01), cases.to_vec()].concat();
         let basis = Basis {
             cases: &mixed,
@@ -1236,7 +1239,7 @@ mod tests {
             ..basis
         };
         assert!(basis.decide().blocks < FEWEST_BLOCKS_JUDGED);
-        assert_eq!(basis.judged(), [0, 1, 3]);
+        assert_eq!(basis.judged(&[0, 1, 2, 3]), [0, 1, 3]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Keeps a run within its budget. Cells that the budget does not hold are left out, with a warning.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fsb_engine::Profile;
@@ -11,6 +12,7 @@ use fsb_testbed::LocalTestbed;
 use super::Measure;
 use super::state::{Ending, LeftOut, RunError, Schedule, setup};
 use crate::agent::{TimeLimit, TrialReply};
+use crate::keeping::{self, Candidate};
 use crate::matrix;
 use crate::planner::{Basis, Decision, fewest_blocks, warmup_seconds};
 use crate::work::{self, ParsedCell, Work};
@@ -109,7 +111,7 @@ impl Schedule<'_> {
             return left <= 0.0;
         }
         let cell = &self.cells[measure.cell];
-        if !cell.is_held() {
+        if !cell.is_held() || cell.is_skipped {
             return true;
         }
         let (plan, groups) = (&self.run.record.plan, &measure.block.groups);
@@ -126,7 +128,7 @@ impl Schedule<'_> {
         let held = plan.held(&cell.cell.workload);
         let needs = modelled(&self.run.record, &cell.profile, held, in_rounds) * targets;
         // The first cell may exceed the share of warm-up, because nothing is known before it.
-        let over = if measure.cell == 0 {
+        let over = if measure.block.cells.first() == Some(&measure.cell) {
             left <= 0.0
         } else {
             used > share
@@ -134,13 +136,65 @@ impl Schedule<'_> {
         if !over && (!self.touches || needs / SURE <= left) {
             return false;
         }
-        let gone: Vec<usize> = self
-            .held_cells()
-            .into_iter()
-            .filter(|cell| *cell >= measure.cell)
-            .collect();
-        self.leave_out(&gone, LeftOut::Budget);
+        if over {
+            self.stop_warm_up(measure);
+        } else {
+            // Later cells may have smaller files.
+            self.leave_out(&[measure.cell], LeftOut::Budget);
+        }
         true
+    }
+
+    /// Ends the warm-up on a group of targets before this cell. Cells whose costs follow from those
+    /// that were warmed up stay, and the others are left out.
+    fn stop_warm_up(&mut self, measure: &Measure<'_>) {
+        let mut visited = Vec::new();
+        for cell in &measure.block.cells {
+            if *cell == measure.cell {
+                break;
+            }
+            if self.cells[*cell].is_held() && !self.cells[*cell].is_skipped {
+                visited.push(*cell);
+            }
+        }
+        let estimated = match self.side_by_side {
+            true => BTreeSet::new(),
+            false => self.grid().between(&visited),
+        };
+        let mut gone = Vec::new();
+        for cell in self.held_cells() {
+            if !visited.contains(&cell) {
+                self.cells[cell].is_skipped = true;
+                if !estimated.contains(&cell) {
+                    gone.push(cell);
+                }
+            }
+        }
+        self.leave_out(&gone, LeftOut::Budget);
+    }
+
+    /// Returns these cells as candidates for the time that is left, with their seconds in a block.
+    pub(super) fn candidates(&self, cells: &[usize], seconds: &[f64]) -> Vec<Candidate> {
+        let mut candidates = Vec::new();
+        for (cell, seconds) in cells.iter().zip(seconds) {
+            let state = &self.cells[*cell];
+            candidates.push(Candidate::from_cell(&state.cell, &state.profile, *seconds));
+        }
+        candidates
+    }
+
+    /// Sorts cells for warm-up, so that those come first that a budget keeps first. Without a budget
+    /// they keep the order of the plan.
+    pub(super) fn order_for_budget(&self, cells: &[usize]) -> Vec<usize> {
+        if self.run.record.plan.repetition.budget().is_none() {
+            return cells.to_vec();
+        }
+        let unknown = vec![0.0; cells.len()];
+        let mut order = Vec::new();
+        for index in keeping::in_order(&self.candidates(cells, &unknown)) {
+            order.push(cells[index]);
+        }
+        order
     }
 
     /// Returns the time that a trial or the rounds of this cell may take. Warm-up may use half of
@@ -286,27 +340,31 @@ impl Schedule<'_> {
             return cells;
         }
         let targets: Vec<usize> = (0..self.run.record.plan.targets.len()).collect();
-        let seconds = |cell: &usize| self.cells[*cell].seconds_on(&targets);
-        let mut needed: f64 = self.making.iter().sum();
-        let fitting = cells
-            .iter()
-            .take_while(|cell| {
-                needed += seconds(cell);
-                needed <= left
-            })
-            .count()
-            .max(1);
-        let needed: f64 = cells[fitting..]
-            .iter()
-            .fold(needed, |sum, cell| sum + seconds(cell));
-        if fitting >= cells.len() {
+        let mut seconds = Vec::new();
+        for cell in &cells {
+            seconds.push(self.cells[*cell].seconds_on(&targets));
+        }
+        let making: f64 = self.making.iter().sum();
+        let candidates = self.candidates(&cells, &seconds);
+        let mut fitting = keeping::fitting_within(&candidates, left - making);
+        if fitting.is_empty() {
+            fitting.extend(keeping::in_order(&candidates).first());
+        }
+        if fitting.len() == cells.len() {
             return cells;
         }
-        let gone = cells[fitting..].to_vec();
+        let (mut kept, mut gone) = (Vec::new(), Vec::new());
+        for (index, cell) in cells.iter().enumerate() {
+            match fitting.contains(&index) {
+                true => kept.push(*cell),
+                false => gone.push(*cell),
+            }
+        }
         self.leave_out(&gone, LeftOut::Budget);
         let elapsed = self.run.started.elapsed().as_secs_f64();
+        let needed = making + seconds.iter().sum::<f64>();
         self.say_left_out(elapsed + needed * f64::from(self.fewest_blocks()));
-        cells[..fitting].to_vec()
+        kept
     }
 
     /// Warns of the cells that are left out. A budget of `needed` seconds would hold all.
@@ -342,11 +400,12 @@ impl Schedule<'_> {
         if !self.prefers_verdicts() || planned.blocks >= FEWEST_BLOCKS_JUDGED {
             return None;
         }
-        let judged = basis.judged();
+        let held = self.planned_cells();
+        let order = keeping::in_order(&self.candidates(&held, &basis.seconds_of_cells()));
+        let judged = basis.judged(&order);
         if judged.is_empty() {
             return None;
         }
-        let held = self.planned_cells();
         let gone: Vec<usize> = (0..held.len())
             .filter(|index| !judged.contains(index))
             .map(|index| held[index])
@@ -389,7 +448,7 @@ impl Schedule<'_> {
             .map(|cell| self.cells[*cell].removing)
             .fold(0.0, f64::max);
         let room = (left - self.closing(removing)) / f64::from(missing) / LONGER - base;
-        let kept = fitting_within(&seconds, room);
+        let kept = keeping::fitting_within(&self.candidates(&held, &seconds), room);
         if kept.is_empty() || kept.len() == held.len() {
             return Ok(());
         }
@@ -625,19 +684,6 @@ impl Schedule<'_> {
             .unwrap_or_default()
             .as_secs_f64()
     }
-}
-
-/// Returns the indexes of the cells that fit within `room` seconds: each in its turn, if it fits
-/// beside those before.
-fn fitting_within(seconds: &[f64], room: f64) -> Vec<usize> {
-    let mut used = 0.0;
-    (0..seconds.len())
-        .filter(|index: &usize| {
-            let fits = used + seconds[*index] <= room;
-            used += if fits { seconds[*index] } else { 0.0 };
-            fits
-        })
-        .collect()
 }
 
 /// Returns the seconds with a margin for the unforeseen, and for the memory that a larger budget

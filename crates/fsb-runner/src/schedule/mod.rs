@@ -197,6 +197,7 @@ impl Schedule<'_> {
             let grid = self.grid();
             let unvisited = grid.unvisited();
             cells.retain(|cell| !unvisited.contains(cell));
+            cells = self.order_for_budget(&cells);
             // Nothing is compared here: each kernel is booted once.
             let mut targets: Vec<_> = self.run.record.plan.targets.iter().collect();
             targets.sort_by_key(|target| {
@@ -207,13 +208,17 @@ impl Schedule<'_> {
                     .iter()
                     .position(|first| first.kernel == target.kernel)
             });
+            let mut labels = self.labels(&cells);
+            if self.run.record.plan.repetition.budget().is_some() {
+                self.bring_together(&mut labels);
+            }
             BlockOrder {
                 block: 0,
                 targets: targets
                     .into_iter()
                     .map(|target| target.name.clone())
                     .collect(),
-                cells: self.labels(&cells),
+                cells: labels,
                 slices: Vec::new(),
             }
         };

@@ -242,6 +242,8 @@ pub(super) struct CellState {
     /// Seconds that the plan asks its samples to last.
     pub(super) sample_seconds: Option<f64>,
     pub(super) left_out: Option<LeftOut>,
+    /// Whether the time of warm-up ended before the cell. Its costs follow from other cells.
+    pub(super) is_skipped: bool,
     /// Whether the warm-up took longer than the budget allows.
     pub(super) too_long: bool,
     /// Whether no target had a value of the cell in warm-up. Such a cell gets no share of the
@@ -280,6 +282,7 @@ impl CellState {
             cell,
             profile,
             left_out: None,
+            is_skipped: false,
             too_long: false,
             is_hopeless: false,
             settled: false,
