@@ -4,10 +4,10 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fsb_model::observed::MemoryUse;
-use fsb_model::units::{show_bytes, show_size};
+use fsb_model::units::{show_bytes, show_duration, show_size};
 
 use crate::error::Refusal;
 use crate::{Roots, memory};
@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Tolerated difference between the available memory and the limit. The kernel reclaims pages in
 /// batches, and other processes allocate meanwhile.
 const SLACK: u64 = 64 << 20;
+/// The number of chunks whose time shows how long all of them take.
+const SAMPLE: usize = 16;
 /// Maximum number of rounds of reading the available memory and locking the excess. Reclaim and
 /// other processes change the available memory while the ballast locks it.
 const MOST_ROUNDS: u32 = 8;
@@ -67,10 +69,16 @@ pub fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
 
 impl MemoryBallast {
     /// Locks everything above `limit` bytes of the memory that `available` reports. The page cache
-    /// should be dropped before.
+    /// should be dropped before. `patience` is the time that locking may take.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses memory, or the first chunks show that locking would take longer than
+    /// `patience`. No memory stays locked then.
     pub fn start(
         limit: u64,
         available: &dyn Fn() -> Option<u64>,
+        patience: Duration,
     ) -> Result<MemoryBallast, Refusal> {
         let (ours, theirs) =
             UnixStream::pair().map_err(|error| Refusal::call("socketpair", &error))?;
@@ -92,13 +100,14 @@ impl MemoryBallast {
         };
         ours.set_read_timeout(Some(PATIENCE))
             .map_err(|error| Refusal::call("setsockopt", &error))?;
+        let began = Instant::now();
         for _ in 0..MOST_ROUNDS {
             ballast.left = available().ok_or("/proc/meminfo has no MemAvailable")?;
             let chunks = (ballast.left.saturating_sub(limit) / CHUNK as u64) as usize;
             if chunks == 0 {
                 break;
             }
-            lock(&ours, chunks)?;
+            lock(&ours, chunks, patience.saturating_sub(began.elapsed()))?;
         }
         // The connection ends here. The process then only sleeps and keeps its memory locked.
         Ok(ballast)
@@ -144,10 +153,24 @@ impl MemoryBallast {
     }
 }
 
-/// Requests `chunks` chunks, one byte each, and waits for an answer to each.
-fn lock(mut connection: &UnixStream, chunks: usize) -> Result<(), Refusal> {
+/// Requests `chunks` chunks, one byte each, and waits for an answer to each. Fails as soon as the
+/// chunks so far show that all of them take longer than `patience`.
+fn lock(mut connection: &UnixStream, chunks: usize, patience: Duration) -> Result<(), Refusal> {
     let mut answer = [0u8; 1];
+    let began = Instant::now();
     for locked in 0..chunks {
+        if locked >= SAMPLE && locked.is_multiple_of(SAMPLE) {
+            let expected = began.elapsed().as_secs_f64() * chunks as f64 / locked as f64;
+            if expected > patience.as_secs_f64() {
+                return Err(format!(
+                    "locking {} of memory takes about {}, and the budget leaves {} for it",
+                    show_bytes((chunks * CHUNK) as f64),
+                    show_duration(Duration::from_secs_f64(expected)),
+                    show_duration(patience)
+                )
+                .into());
+            }
+        }
         let done = connection
             .write_all(&[1])
             .and_then(|()| connection.read_exact(&mut answer));
@@ -260,7 +283,7 @@ mod tests {
             asked.set(asked.get() + 1);
             Some([96u64, 80, 64][asked.get().min(3) - 1] << 20)
         };
-        let ballast = MemoryBallast::start(64 << 20, &available).unwrap();
+        let ballast = MemoryBallast::start(64 << 20, &available, Duration::MAX).unwrap();
         let pid = ballast.pid;
         assert_eq!(locked(pid), Some(48 << 20));
         assert_eq!(ballast.holds(), Ok(()));
@@ -274,6 +297,19 @@ mod tests {
         );
         drop(ballast);
         assert_eq!(locked(pid), None);
+    }
+
+    #[test]
+    fn locking_that_takes_longer_than_the_budget_allows_ends_early() {
+        let available = (64 << 20) + (SAMPLE as u64 + 4) * CHUNK as u64;
+        let refused = MemoryBallast::start(64 << 20, &|| Some(available), Duration::ZERO);
+        let why = refused.unwrap_err().to_string();
+        assert!(why.contains("the budget leaves"), "{why}");
+        // Fewer chunks than the sample are locked in any time.
+        let few = (64 << 20) + (SAMPLE as u64 - 1) * CHUNK as u64;
+        let asked = std::cell::Cell::new(false);
+        let available = || Some(if asked.replace(true) { 64 << 20 } else { few });
+        assert!(MemoryBallast::start(64 << 20, &available, Duration::ZERO).is_ok());
     }
 
     #[test]
@@ -298,7 +334,7 @@ mod tests {
 
     #[test]
     fn one_that_was_killed_holds_nothing() {
-        let ballast = MemoryBallast::start(64 << 20, &|| Some(64 << 20)).unwrap();
+        let ballast = MemoryBallast::start(64 << 20, &|| Some(64 << 20), Duration::MAX).unwrap();
         // SAFETY: our own child.
         unsafe { libc::kill(ballast.pid, libc::SIGKILL) };
         assert!(crate::poll_until(Duration::from_secs(10), || ballast

@@ -214,8 +214,17 @@ fn set_ballast(
     // Clean pages need not be reclaimed one by one then. If they cannot be dropped, locking takes
     // longer.
     let _ = std::fs::write(context.roots.proc.join("sys/vm/drop_caches"), "3");
-    let ballast = MemoryBallast::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable"))
-        .map_err(|why| cannot(value, why))?;
+    let available = || memory::meminfo(context.roots, "MemAvailable");
+    let ballast = MemoryBallast::start(bytes, &available, context.patience).map_err(|why| {
+        TestbedError::machine(format!(
+            "control {MEMORY_LIMIT}={value} is not available here"
+        ))
+        .tried(why)
+        .advice(format!(
+            "use a larger --budget, or {MEMORY_LIMIT}={}:cgroup",
+            fsb_model::Bytes(bytes)
+        ))
+    })?;
     let (observed, near) = ballast.observed();
     let inexact = || Warning::ControlInexact {
         control: MEMORY_LIMIT.to_owned(),
