@@ -51,6 +51,11 @@ pub(crate) struct View<'a> {
     pub(crate) published: Option<&'a Published>,
     /// Published statements, if the report has them.
     pub(crate) claims: Option<&'a PublishedClaims>,
+    /// How the order of the file systems compares with a published one, in a sentence for each
+    /// publication.
+    pub(crate) orders: Vec<&'a str>,
+    /// The reason why published statements about the operations of the run are not shown.
+    pub(crate) withheld_claims: Option<&'a str>,
     /// The facts of the run or of the sets, for one line.
     pub(crate) facts: Vec<String>,
     /// Findings that do not change the answer, a sentence each: deferred work, costs, resolution,

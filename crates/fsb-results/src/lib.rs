@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod claims;
 pub mod comparison;
 pub mod directory;
 pub mod gate;

@@ -1,30 +1,141 @@
 //! Chooses the published results to show beside a run, by the workloads of the run, not by the name
 //! of its plan.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use fsb_compat::benas::{self, Claim, FileSystem, Regime};
-use fsb_compat::horvath::{self, FirstClaim, FirstValue};
 use fsb_compat::pokorny::{self, RateTable};
-use fsb_compat::{fedorchuk, postmark};
-use fsb_model::metric::{self, THROUGHPUT};
-use fsb_model::set::{Run, Series, Set};
+use fsb_compat::{fedorchuk, horvath, postmark};
+use fsb_model::metric;
 use fsb_model::units::show_bytes;
-use fsb_model::{CacheState, Cell, RunRecord, Target, Unit};
-use fsb_report::mark;
+use fsb_model::{CacheState, Cell, RunRecord, Unit};
 use fsb_report::summary::{
-    ClaimValues, PublishedClaim, PublishedClaims, PublishedLayout, PublishedRate, PublishedSum,
-    PublishedTable, PublishedValue,
+    PublishedFigure, PublishedLayout, PublishedRate, PublishedSum, PublishedTable, PublishedValue,
 };
 use fsb_runner::suite;
-use fsb_stats::compare::{CompareRequest, TVerdict, compare};
-use fsb_store::journal::CompactTrial;
 use fsb_testbed::control::memory_limit::{MEMORY_LIMIT, limit_of};
 
-use crate::matrices::of_matrices;
+/// A published file system: its name in the registry, its mount options, and whether it was on an
+/// array.
+struct Configuration {
+    fs: String,
+    options: Vec<String>,
+    is_on_array: bool,
+}
 
-/// Returns the published table whose workloads are those of the run, if there is one.
+impl Configuration {
+    /// Parses `ext3-writeback`: a file system, and a mode of its journal if there is one.
+    fn from_name(name: &str) -> Configuration {
+        let (fs, mode) = name.split_once('-').unwrap_or((name, ""));
+        let options = match mode {
+            "" => Vec::new(),
+            mode => vec![format!("data={mode}")],
+        };
+        Configuration {
+            fs: fs.to_owned(),
+            options,
+            is_on_array: false,
+        }
+    }
+
+    /// Returns the name of the first target of the run with these options and no others.
+    fn target(&self, record: &RunRecord) -> Option<String> {
+        /// The mode of a journal without an option.
+        const DEFAULT: &str = "data=ordered";
+        for target in &record.plan.targets {
+            let Some(spec) = target.file_system() else {
+                continue;
+            };
+            let is_on_array = spec.medium.name.starts_with("raid");
+            let has_options = spec.options == self.options
+                || spec.options.is_empty() && self.options == [DEFAULT];
+            let is_plain = spec.mkfs.is_empty() && spec.tune.is_empty() && spec.journal.is_none();
+            if spec.fs == self.fs && has_options && is_plain && is_on_array == self.is_on_array {
+                return Some(target.name.clone());
+            }
+        }
+        None
+    }
+}
+
+/// Returns the published table about workloads of the run, with the targets that are its file
+/// systems and with its figures, if there is one.
 pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
+    let mut table = table_beside(record)?;
+    let names: BTreeSet<&String> = table.rows.iter().map(|row| &row.target).collect();
+    let mut counterparts = Vec::new();
+    for name in names {
+        let configuration = match table.layout {
+            PublishedLayout::Configurations => {
+                let (fs, options, is_on_array) = fedorchuk::configuration(name);
+                Configuration {
+                    fs,
+                    options,
+                    is_on_array,
+                }
+            }
+            PublishedLayout::Tests | PublishedLayout::Rates => Configuration::from_name(name),
+        };
+        if let Some(target) = configuration.target(record) {
+            counterparts.push((name.clone(), target));
+        }
+    }
+    table.counterparts = counterparts;
+    for figure in &mut table.figures {
+        figure.targets = targets_of(record, &table.counterparts, figure);
+    }
+    Some(table)
+}
+
+/// Returns the targets that a figure shows. A figure of some configurations shows their targets; one
+/// without a list shows all.
+fn targets_of(
+    record: &RunRecord,
+    counterparts: &[(String, String)],
+    figure: &PublishedFigure,
+) -> Vec<String> {
+    if !figure.targets.is_empty() {
+        let mut targets = Vec::new();
+        for (name, target) in counterparts {
+            if figure.targets.contains(name) {
+                targets.push(target.clone());
+            }
+        }
+        return targets;
+    }
+    let targets = &record.plan.targets;
+    targets.iter().map(|target| target.name.clone()).collect()
+}
+
+/// Returns one figure for each group of rows, in their order.
+fn figures(
+    rows: &[PublishedValue],
+    title: impl Fn(&PublishedValue) -> String,
+) -> Vec<PublishedFigure> {
+    let mut figures: Vec<PublishedFigure> = Vec::new();
+    for row in rows {
+        let title = title(row);
+        let place = figures.iter().position(|known| known.title == title);
+        let place = place.unwrap_or_else(|| {
+            figures.push(PublishedFigure {
+                title,
+                ..PublishedFigure::default()
+            });
+            figures.len() - 1
+        });
+        let figure = &mut figures[place];
+        if !figure.rows.contains(&row.row) {
+            figure.rows.push(row.row.clone());
+        }
+        if !figure.file_systems.contains(&row.target) {
+            figure.file_systems.push(row.target.clone());
+        }
+    }
+    figures
+}
+
+/// Returns the published table about workloads of the run. Workloads of the run that were not
+/// published have no row.
+fn table_beside(record: &RunRecord) -> Option<PublishedTable> {
     let tables = [
         ("micro-", micro()),
         ("postmark", dordevic()),
@@ -32,11 +143,11 @@ pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
         ("filetree", trees()),
     ];
     for (workload, table) in tables {
-        let fits = record.cells.iter().all(|cell| {
+        let fits = record.cells.iter().any(|cell| {
             cell.workload.name.starts_with(workload)
                 && table.rows.iter().any(|row| row.workload == cell.label)
         });
-        if fits && !record.cells.is_empty() {
+        if fits {
             return Some(table);
         }
     }
@@ -44,64 +155,84 @@ pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
 }
 
 /// Returns IOzone's operations of 2006. Their labels hold the file size, which depends on memory,
-/// so the suite is known by its workloads, its record size, and the states of cache and device that
-/// it asks for. The plan also asks for reads that are repeated out of cache.
+/// so the operations are known by their workloads, their record size, and the states of cache and
+/// device that the suite asks for. The plan also asks for reads that are repeated out of cache. The
+/// note names the operations that the run measured in another state.
 fn horvath(record: &RunRecord) -> Option<PublishedTable> {
-    let cells = &record.cells;
     let known = suite::find("horvath-2006").ok()?.workloads;
-    let cell = |workload: &str| {
-        let asked = known.iter().find(|known| known.name == workload)?;
-        cells.iter().find(|cell| {
-            cell.workload.name == workload
-                && cell.label.contains(" 128K, ")
-                && ["cache", "durability"].iter().all(|key| {
-                    let asked = asked.params.get(*key);
-                    let asked = asked.filter(|asked| **asked != CacheState::Any.name());
-                    asked.is_none_or(|asked| cell.workload.params.get(*key) == Some(asked))
-                })
+    let is_his = |cell: &&Cell| {
+        let asked = known.iter().find(|known| known.name == cell.workload.name);
+        asked.is_some_and(|asked| {
+            ["cache", "durability"].iter().all(|key| {
+                let asked = asked.params.get(*key);
+                let asked = asked.filter(|asked| **asked != CacheState::Any.name());
+                asked.is_none_or(|asked| cell.workload.params.get(*key) == Some(asked))
+            })
         })
     };
-    if cells.len() != known.len() || known.iter().any(|workload| cell(&workload.name).is_none()) {
+    let operations: BTreeSet<&str> = known.iter().map(|known| known.name.as_str()).collect();
+    let is_matrix = |cell: &Cell| {
+        operations.contains(cell.workload.name.as_str())
+            && cell.label.contains(" 128K, ")
+            && cell.workload.params.get("matrix") == Some(&true.into())
+    };
+    if record.cells.is_empty() || !record.cells.iter().all(is_matrix) {
         return None;
     }
-    let from_memory = cell("reread").is_some_and(|cell| is_held(cell, memory(record)));
-    let mut rows = Vec::new();
+    let (mut rows, mut withheld) = (Vec::new(), BTreeSet::new());
+    let mut is_from_memory = false;
     for rate in horvath::published() {
-        let row = match from_memory && rate.workload == "reread" {
-            true => format!("{}, from memory", rate.operation),
-            false => rate.operation,
-        };
-        let Some(cell) = cell(rate.workload) else {
+        let named: Vec<&Cell> = record
+            .cells
+            .iter()
+            .filter(|cell| cell.workload.name == rate.workload)
+            .collect();
+        let Some(cell) = named.iter().copied().find(is_his) else {
+            withheld.extend(named.first().map(|_| rate.workload));
             continue;
         };
+        let is_held = rate.workload == "reread" && is_held(cell, memory(record));
+        is_from_memory |= is_held;
         rows.push(PublishedValue {
-            row,
+            row: rate.operation,
             workload: cell.label.clone(),
             metric: None,
             unit: Unit::BytesPerSecond,
             target: rate.file_system,
             value: rate.value,
             rate: None,
+            here: is_held.then(|| "from memory".to_owned()),
         });
     }
+    if rows.is_empty() {
+        return None;
+    }
     let (title, note) = horvath::TITLE;
-    let reread = match from_memory {
+    let reread = match is_from_memory {
         true => format!(
-            "The {} of memory hold the file here, so reread measures memory, and his measured the disk: do not compare \
-             that row.",
+            " The {} of memory hold the file here, so reread measures memory, and his measured the disk: do not \
+             compare that row.",
             show_bytes(memory(record) as f64)
         ),
-        false => {
-            "Memory does not hold the file, so reread reads the device, as his did.".to_owned()
-        }
+        false => String::new(),
     };
+    let others: Vec<&str> = withheld.into_iter().collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!(
+            " Not in the table: {}, which this run measured in another state of cache or device.",
+            others.join(", ")
+        ),
+    };
+    let figures = figures(&rows, |_| "Table 1".to_owned());
     Some(PublishedTable {
         title: title.to_owned(),
-        note: format!("{note} {reread}"),
+        note: format!("{note}{reread}{others}"),
         first: true,
         layout: PublishedLayout::Tests,
         rows,
-        sums: Vec::new(),
+        figures,
+        ..PublishedTable::default()
     })
 }
 
@@ -153,24 +284,48 @@ fn micro() -> PublishedTable {
                 amount,
                 printed: mean.printed,
             }),
+            here: None,
         }
     });
+    let rows: Vec<PublishedValue> = values.collect();
+    let group = |row: &PublishedValue| match &row.rate {
+        Some(rate) => rate.group.replace("Table", "Figure"),
+        None => String::new(),
+    };
     PublishedTable {
         title: pokorny::TITLE.to_owned(),
         note: pokorny::NOTE.to_owned(),
         first: true,
         layout: PublishedLayout::Rates,
-        rows: values.collect(),
-        sums: Vec::new(),
+        figures: figures(&rows, group),
+        rows,
+        ..PublishedTable::default()
     }
 }
 
 fn dordevic() -> PublishedTable {
-    of_postmark(postmark::DORDEVIC, postmark::dordevic())
+    let table = of_postmark(postmark::DORDEVIC, postmark::dordevic());
+    // Figure 1 is of test 1, which the labels of the workloads begin with.
+    let title = |row: &PublishedValue| {
+        let test = row.workload.split(':').next().unwrap_or_default();
+        test.replace("test", "Figure")
+    };
+    PublishedTable {
+        figures: figures(&table.rows, title),
+        ..table
+    }
 }
 
 fn benas() -> PublishedTable {
-    of_postmark(postmark::BENAS, postmark::benas())
+    let table = of_postmark(postmark::BENAS, postmark::benas());
+    let title = |row: &PublishedValue| match row.unit {
+        Unit::BytesPerSecond => "Section 5.4, bytes".to_owned(),
+        _ => "Section 5.4, files".to_owned(),
+    };
+    PublishedTable {
+        figures: figures(&table.rows, title),
+        ..table
+    }
 }
 
 fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>) -> PublishedTable {
@@ -187,6 +342,7 @@ fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>)
             target: rate.file_system,
             value: rate.value,
             rate: None,
+            here: None,
         });
     }
     PublishedTable {
@@ -195,15 +351,15 @@ fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>)
         first: true,
         layout: PublishedLayout::Tests,
         rows,
-        sums: Vec::new(),
+        ..PublishedTable::default()
     }
 }
 
 /// Returns the results of 2008 for copying and deleting, whose rows are configurations.
 fn trees() -> PublishedTable {
-    let values = fedorchuk::published()
-        .into_iter()
-        .map(|time| PublishedValue {
+    let mut rows = Vec::new();
+    for time in fedorchuk::published() {
+        rows.push(PublishedValue {
             row: time.workload.clone(),
             workload: time.workload,
             metric: None,
@@ -211,318 +367,30 @@ fn trees() -> PublishedTable {
             target: time.configuration,
             value: time.seconds,
             rate: None,
+            here: None,
         });
+    }
     let (title, note) = fedorchuk::TITLE;
+    let figures = fedorchuk::figures()
+        .into_iter()
+        .map(|figure| PublishedFigure {
+            title: figure.title,
+            rows: figure.workloads,
+            targets: figure.targets,
+            file_systems: figure.configurations,
+        });
     PublishedTable {
         title: title.to_owned(),
         note: note.to_owned(),
         first: true,
         layout: PublishedLayout::Configurations,
-        rows: values.collect(),
+        figures: figures.collect(),
+        rows,
         sums: vec![PublishedSum {
             row: fedorchuk::SUM.to_owned(),
             after: fedorchuk::ALL.to_owned(),
             parts: fedorchuk::PARTS.map(str::to_owned).into(),
         }],
-    }
-}
-
-// Published statements about IOzone's operations beside those of a run, chosen by the operations of
-// the run and the state of the cache that it asks for.
-
-/// The sizes of the files of Horváth's first comparison.
-const FIRST_FILES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 30;
-const MEBIBYTE: f64 = 1_048_576.0;
-
-/// The state in which a run measured its operations, as the works name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Remounted before each operation, page cache used (Beňas 2011, in cache).
-    Remounted,
-    /// Everything in memory (Horváth 2006, first comparison).
-    InMemory,
-    /// `O_DIRECT` (Beňas 2011).
-    Direct,
-}
-
-/// Returns the published statements about the operations and targets of the run, or `None` if there
-/// are none.
-pub fn claims_beside(record: &RunRecord, trials: &[CompactTrial]) -> Option<PublishedClaims> {
-    let state = state(&record.cells)?;
-    let measured = Measured::from_run(record, trials);
-    let (rows, (title, note), first): (Vec<PublishedClaim>, _, _) = match state {
-        State::InMemory => (measured.rates(), horvath::FIRST_TITLE, true),
-        State::Remounted => (measured.differences(Regime::InCache), benas::TITLE, false),
-        State::Direct => (measured.differences(Regime::Direct), benas::TITLE, false),
-    };
-    let (title, note) = (title.to_owned(), note.to_owned());
-    (!rows.is_empty()).then_some(PublishedClaims {
-        title,
-        note,
-        first,
-        rows,
-    })
-}
-
-/// Returns the state of a run whose cells are all matrices of IOzone's operations in one state.
-fn state(cells: &[Cell]) -> Option<State> {
-    let first = state_of_cell(cells.first()?)?;
-    cells
-        .iter()
-        .all(|cell| state_of_cell(cell) == Some(first))
-        .then_some(first)
-}
-
-fn state_of_cell(cell: &Cell) -> Option<State> {
-    let params = &cell.workload.params;
-    let [backend, cache, durability] = ["backend", "cache", "durability"].map(|key| {
-        params
-            .get(key)
-            .and_then(serde_json::Value::as_str)
-            .unwrap_or_default()
-    });
-    let is_matrix = params.get("matrix").and_then(serde_json::Value::as_bool) == Some(true);
-    if !is_matrix
-        || !fsb_compat::iozone::COLUMNS.contains(&&*cell.workload.name)
-        || !["", "none"].contains(&durability)
-    {
-        return None;
-    }
-    // What is written first has no earlier state.
-    let remounted = match cell.workload.name.as_str() {
-        "write" | "fwrite" => CacheState::Any,
-        _ => CacheState::Cold,
-    };
-    match (backend, cache) {
-        ("direct", _) => Some(State::Direct),
-        (_, cache) if cache == CacheState::Warm.name() => Some(State::InMemory),
-        (_, cache) if cache == remounted.name() => Some(State::Remounted),
-        _ => None,
-    }
-}
-
-/// The rates of a run, by target.
-struct Measured<'r> {
-    targets: &'r [Target],
-    sets: BTreeMap<&'r str, Set>,
-    theta: f64,
-}
-
-impl<'r> Measured<'r> {
-    fn from_run(record: &'r RunRecord, trials: &[CompactTrial]) -> Measured<'r> {
-        let mut sets: BTreeMap<String, Set> = of_matrices(record, trials)
-            .into_iter()
-            .map(|set| (set.name.clone(), set))
-            .collect();
-        let by_target = record.plan.targets.iter().filter_map(|target| {
-            let risks = record
-                .targets
-                .get(&target.name)
-                .map_or(&[][..], |found| &found.risks);
-            let set = sets.remove(&mark::name(&target.name, risks))?;
-            Some((target.name.as_str(), set))
-        });
-        Measured {
-            targets: &record.plan.targets,
-            sets: by_target.collect(),
-            theta: record.plan.theta,
-        }
-    }
-
-    /// Returns the name of the target that is this file system with this parameter and no other
-    /// one.
-    fn target(&self, wanted: &FileSystem) -> Option<&'r str> {
-        let target = self.targets.iter().find(|target| {
-            target.file_system().is_some_and(|spec| {
-                let mkfs = (!spec.mkfs.is_empty()).then(|| spec.mkfs.join(" "));
-                spec.fs == wanted.name && spec.options.iter().chain(&mkfs).eq(&wanted.parameter)
-            })
-        })?;
-        Some(&target.name)
-    }
-
-    /// Returns the rates of one operation and these sizes, or `None` if the target has none.
-    fn part(
-        &self,
-        target: &str,
-        operation: &str,
-        contains: &dyn Fn(Option<u64>, Option<u64>) -> bool,
-    ) -> Option<Set> {
-        let set = self.sets.get(target)?;
-        // Records have another spelling of the names of workloads.
-        let operation = operation.replace('-', "_");
-        let mut runs = Vec::new();
-        for run in &set.runs {
-            let mut part = Run {
-                tool: run.tool.clone(),
-                block: run.block,
-                slice: run.slice,
-                ..Run::default()
-            };
-            for series in &run.series {
-                let mut points = series.points.clone();
-                points.retain(|point| contains(point.file_size, point.record_size));
-                if series.operation == operation
-                    && series.metric == THROUGHPUT.name
-                    && !points.is_empty()
-                {
-                    part.series.push(Series {
-                        points,
-                        gaps: Vec::new(),
-                        ..empty(series)
-                    });
-                }
-            }
-            if !part.series.is_empty() {
-                runs.push(part);
-            }
-        }
-        let (name, pairing) = (set.name.clone(), set.pairing.clone());
-        (!runs.is_empty()).then(|| Set {
-            name,
-            pairing,
-            analyses: set.analyses.clone(),
-            runs,
-        })
-    }
-
-    /// Returns the claims of Beňas about pairs of targets of the run.
-    fn differences(&self, regime: Regime) -> Vec<PublishedClaim> {
-        let mut rows = Vec::new();
-        for claim in benas::published() {
-            if let [Some(first), Some(second)] = claim
-                .pair
-                .each_ref()
-                .map(|file_system| self.target(file_system))
-                && claim.regime == regime
-            {
-                rows.push(PublishedClaim {
-                    group: format!("{} and {}", claim.pair[0].label(), claim.pair[1].label()),
-                    test: claim.test(),
-                    published: claim.printed(),
-                    here: self.difference([first, second], &claim),
-                });
-            }
-        }
-        rows
-    }
-
-    fn difference(&self, pair: [&str; 2], claim: &Claim) -> Option<ClaimValues> {
-        let [first, second] = pair.map(|target| {
-            self.part(target, &claim.operation, &|file, record| {
-                claim.files.contain(file) && claim.records.contain(record)
-            })
-        });
-        let sets = [first?, second?];
-        let document = compare(&sets, &CompareRequest::new(0, self.theta)).ok()?;
-        let against = document
-            .operations
-            .first()?
-            .classic
-            .against
-            .get(&sets[1].name)?
-            .as_ref()?;
-        Some(ClaimValues {
-            median_change: Some(against.median_change),
-            slope_change: against.slope.map(|slope| slope - 1.0),
-            different: against.t_verdict.map(|verdict| verdict == TVerdict::Diff),
-            ..ClaimValues::default()
-        })
-    }
-
-    /// Returns the claims of Horváth's first comparison, or none for a run with fewer than two of
-    /// his file systems: only their order can be compared.
-    fn rates(&self) -> Vec<PublishedClaim> {
-        let names: BTreeSet<&str> = horvath::FIRST
-            .iter()
-            .map(|claim| claim.file_system)
-            .collect();
-        if names
-            .iter()
-            .filter(|name| self.target(&FileSystem::plain(name)).is_some())
-            .count()
-            < 2
-        {
-            return Vec::new();
-        }
-        horvath::FIRST
-            .iter()
-            .filter_map(|claim| self.first(claim))
-            .collect()
-    }
-
-    /// Returns a claim of Horváth's first comparison if the run has its file systems.
-    fn first(&self, claim: &FirstClaim) -> Option<PublishedClaim> {
-        let target = self.target(&FileSystem::plain(claim.file_system))?;
-        let (group, test, published, here) = match claim.value {
-            FirstValue::Rate(megabytes) => {
-                let test = format!("{}, {}", claim.operation, claim.file_system);
-                let here = self.mean(target, claim.operation);
-                let [published, here] = [Some(megabytes * MEBIBYTE), here].map(|rate| {
-                    rate.map(|rate| ClaimValues {
-                        rate: Some(rate),
-                        ..ClaimValues::default()
-                    })
-                });
-                ("Rates", test, published, here)
-            }
-            FirstValue::FasterThan(other, percent) => {
-                let than = self.target(&FileSystem::plain(other))?;
-                let means = self
-                    .mean(than, claim.operation)
-                    .zip(self.mean(target, claim.operation));
-                let test = format!("{}, {} against {other}", claim.operation, claim.file_system);
-                let here = means.map(|(than, mean)| mean / than - 1.0);
-                let [published, here] = [Some(percent / 100.0), here].map(|change| {
-                    let mean_change = Some(change?);
-                    Some(ClaimValues {
-                        mean_change,
-                        ..ClaimValues::default()
-                    })
-                });
-                ("Differences", test, published, here)
-            }
-        };
-        Some(PublishedClaim {
-            group: group.to_owned(),
-            test,
-            published: published.unwrap_or_default().to_string(),
-            here,
-        })
-    }
-
-    /// Returns the mean of the cells of an operation in the record size of the first comparison.
-    fn mean(&self, target: &str, operation: &str) -> Option<f64> {
-        let set = self.part(target, operation, &|file, record| {
-            record == Some(horvath::FIRST_RECORD)
-                && file.is_some_and(|file| FIRST_FILES.contains(&file))
-        })?;
-        let mut cells: BTreeMap<Option<u64>, Vec<f64>> = BTreeMap::new();
-        for point in set
-            .runs
-            .iter()
-            .flat_map(|run| &run.series)
-            .flat_map(|series| &series.points)
-        {
-            cells.entry(point.file_size).or_default().push(point.value);
-        }
-        let means = cells
-            .values()
-            .map(|values| values.iter().sum::<f64>() / values.len() as f64);
-        Some(means.sum::<f64>() / cells.len() as f64)
-    }
-}
-
-/// Returns the series without its values.
-fn empty(series: &Series) -> Series {
-    Series {
-        workload: series.workload.clone(),
-        operation: series.operation.clone(),
-        metric: series.metric.clone(),
-        unit: series.unit,
-        better: series.better,
-        found_unit: series.found_unit.clone(),
-        points: Vec::new(),
-        gaps: Vec::new(),
+        ..PublishedTable::default()
     }
 }

@@ -9,8 +9,8 @@ use fsb_store::journal::CompactTrial;
 
 use crate::directory::{earlier_runs, results_directory};
 use crate::matrices::of_matrices;
-use crate::published;
 use crate::run::StoredRun;
+use crate::{claims, published};
 
 /// Returns the summary of a run, with published results for the same workloads.
 pub fn of_run_in_memory(record: &RunRecord, trials: &[Trial]) -> Summary {
@@ -39,7 +39,7 @@ pub fn of_trials(
         trials,
         matrices: &of_matrices(record, trials),
         published: published::beside(record).as_ref(),
-        claims: published::claims_beside(record, trials).as_ref(),
+        claims: claims::claims_beside(record, trials).as_ref(),
         earlier: earlier.map(|run| (&run.record, &run.trials[..])),
     })
 }

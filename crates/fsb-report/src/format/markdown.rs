@@ -72,6 +72,9 @@ pub fn render(report: &Report<'_>) -> String {
         }));
         lines.push(String::new());
     }
+    for sentence in view.orders.iter().copied().chain(view.withheld_claims) {
+        lines.extend([escape(sentence), String::new()]);
+    }
     lines.extend([escape(&view.facts.join(" · ")), String::new()]);
     let warnings: Vec<String> = view
         .later_warnings()

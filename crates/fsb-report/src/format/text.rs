@@ -72,6 +72,10 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     }
     tables_of(&mut screen, &view, &names);
     claims_of(&mut screen, &view);
+    for sentence in view.orders.iter().copied().chain(view.withheld_claims) {
+        screen.gap();
+        screen.say(sentence, "", "");
+    }
     match &view.trust {
         Some(trust) => conclusion(&mut screen, &view, trust, is_single, notes),
         None => basis(&mut screen, &view),
@@ -426,6 +430,8 @@ fn published_tests(
     published: &Published,
     rows: &[PublishedRow],
 ) {
+    let here: Vec<String> = rows.iter().map(PublishedRow::label_here).collect();
+    let here: Vec<&str> = here.iter().map(String::as_str).collect();
     let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |title: &str, text: &dyn Fn(&PublishedRow) -> String| {
         ScreenColumn::new(
@@ -444,7 +450,7 @@ fn published_tests(
         .enumerate()
         .map(|(at, name)| column(name, &|row| row.show_theirs(at)))
         .collect();
-    screen.columns(&labels, &ours);
+    screen.columns(&here, &ours);
     screen.gap();
     screen.say("Published:", "", "");
     screen.columns(&labels, &theirs);

@@ -107,11 +107,17 @@ fn machine_roles(summary: &Summary) -> Option<Section> {
 
 fn published(summary: &Summary) -> Option<Section> {
     let published = summary.published.as_ref()?;
-    let blocks = vec![
+    let mut blocks = vec![
         Block::text("", &published.title),
         Block::table("published", published_table(summary, published)),
         Block::text("note", &published.note),
     ];
+    blocks.extend(
+        published
+            .order
+            .as_ref()
+            .map(|order| Block::text("order", &order.text)),
+    );
     Some(Section::new("published", "Beside published values", blocks))
 }
 
@@ -137,7 +143,13 @@ fn claims(summary: &Summary) -> Option<Section> {
         Block::table("published", Table::new(group, head, rows))
     };
     let blocks = std::iter::once(Block::text("", &claims.title)).chain(claims.groups().map(table));
-    let blocks = blocks.chain([Block::text("note", &claims.note)]).collect();
+    let withheld = claims.withheld.iter().map(|why| Block::text("note", why));
+    let order = claims
+        .order
+        .iter()
+        .map(|order| Block::text("order", &order.text));
+    let note = [Block::text("note", &claims.note)];
+    let blocks = blocks.chain(withheld).chain(note).chain(order).collect();
     Some(Section::new(
         "claims",
         "Beside published statements",

@@ -56,6 +56,11 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         traced: with_places(summary),
         published: summary.published.as_ref(),
         claims: summary.claims.as_ref(),
+        orders: summary.published_orders(),
+        withheld_claims: summary
+            .claims
+            .as_ref()
+            .and_then(|claims| claims.withheld.as_deref()),
         facts: releases.explain(&summary.facts),
         notes: notes(summary, &explained),
         explained,

@@ -50,7 +50,7 @@ impl Summary {
             method,
             published: inputs
                 .published
-                .map(|table| match_published::beside(&numbers, table)),
+                .map(|table| match_published::beside(&numbers, table, (record, trials))),
             claims: inputs.claims.cloned(),
             findings: matrix.findings,
             matrix: matrix.document,

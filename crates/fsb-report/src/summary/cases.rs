@@ -237,6 +237,28 @@ fn samples(record: &RunRecord, cells: &[&MeasuredCell]) -> Vec<Vec<BlockValue>> 
         .collect()
 }
 
+/// Ranks the targets at a case by a metric that is not the one of the case. The intervals hold for
+/// the pairs of this case together, not for those of the page.
+pub(super) fn rank_by(
+    record: &RunRecord,
+    trials: &[CompactTrial],
+    label: &str,
+    metric: &Metric,
+) -> Ranking {
+    let mut cells = Vec::new();
+    for target in &record.plan.targets {
+        let mut own = Vec::new();
+        for trial in trials {
+            let what = &trial.what;
+            if trial.counts() && what.workload == label && what.target == target.name {
+                own.push(trial);
+            }
+        }
+        cells.push(cell(&own, metric, None));
+    }
+    rank(record, &cells, metric.better)
+}
+
 fn rank(record: &RunRecord, cells: &[MeasuredCell], better: Better) -> Ranking {
     let samples = samples(record, &cells.iter().collect::<Vec<_>>());
     // Cells hold only values that are finite and above zero, so the error cannot occur. If it does,

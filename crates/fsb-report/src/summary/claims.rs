@@ -5,6 +5,8 @@ use std::fmt;
 use fsb_model::Unit;
 use serde::Serialize;
 
+use super::published_order::PublishedOrder;
+
 /// The text in place of values that the run does not have.
 const NOTHING: &str = "–";
 
@@ -18,8 +20,15 @@ pub struct PublishedClaims {
     pub note: String,
     /// Whether the first screen shows them too, because they are few.
     pub first: bool,
-    /// The claims; those of one group follow each other.
+    /// The claims; those of one group follow each other. Empty if the run measured all of their
+    /// operations in another state, which the note names.
     pub rows: Vec<PublishedClaim>,
+    /// The reason why claims about operations of the run are not shown; absent if all are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
+    /// How the directions of the differences compare with the published ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<PublishedOrder>,
 }
 
 /// One statement.

@@ -24,6 +24,7 @@ mod model;
 pub(crate) mod neighbours;
 pub(crate) mod over;
 pub(crate) mod published;
+pub(crate) mod published_order;
 pub(crate) mod risks;
 pub(crate) mod roles;
 pub(crate) mod samples;
@@ -52,9 +53,10 @@ pub use model::{
 };
 pub(crate) use model::{BlockGroup, MOST_TRIALS, group_size};
 pub use published::{
-    Published, PublishedLayout, PublishedRate, PublishedRow, PublishedSum, PublishedTable,
-    PublishedValue,
+    Published, PublishedFigure, PublishedLayout, PublishedRate, PublishedRow, PublishedSum,
+    PublishedTable, PublishedValue,
 };
+pub use published_order::{OrderOutcome, OrderSubject, PublishedOrder};
 pub use roles::{Program, ROLES, Role};
 pub use timeline::{ShownWarmUp, WarmUps};
 pub use traced::{TracedCause, TracedExplanation};

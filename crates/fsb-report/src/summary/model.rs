@@ -87,6 +87,22 @@ pub struct Summary {
     pub matrix: Option<Document>,
 }
 
+impl Summary {
+    /// Returns how the order of the file systems compares with published ones, a sentence each.
+    pub fn published_orders(&self) -> Vec<&str> {
+        let of_table = self
+            .published
+            .as_ref()
+            .and_then(|table| table.order.as_ref());
+        let of_claims = self
+            .claims
+            .as_ref()
+            .and_then(|claims| claims.order.as_ref());
+        let orders = of_table.into_iter().chain(of_claims);
+        orders.map(|order| order.text.as_str()).collect()
+    }
+}
+
 impl Deref for Summary {
     type Target = Numbers;
 

@@ -3,16 +3,18 @@
 use fsb_model::Unit;
 use serde::Serialize;
 
+use super::published_order::PublishedOrder;
 use crate::show::NOT_HERE;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// The orientation of a published table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PublishedLayout {
     /// A row is a test, a column a file system.
+    #[default]
     Tests,
     /// A row is a file system as it was configured, a column a test; times are long and shown in
     /// minutes.
@@ -23,7 +25,7 @@ pub enum PublishedLayout {
 }
 
 /// A published table that the caller has read.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PublishedTable {
     /// The title, which names the publication.
     pub title: String,
@@ -37,6 +39,24 @@ pub struct PublishedTable {
     pub rows: Vec<PublishedValue>,
     /// Rows that sum up others.
     pub sums: Vec<PublishedSum>,
+    /// The targets of the run that are published file systems: published names, and names of
+    /// targets.
+    pub counterparts: Vec<(String, String)>,
+    /// The figures that show the values as bars.
+    pub figures: Vec<PublishedFigure>,
+}
+
+/// A figure of a publication, drawn with measured and published values.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PublishedFigure {
+    /// The name and the subject: `Figure 4, copy portage`.
+    pub title: String,
+    /// The rows that it shows, which have one unit.
+    pub rows: Vec<String>,
+    /// The published file systems that it shows.
+    pub file_systems: Vec<String>,
+    /// The targets that it shows.
+    pub targets: Vec<String>,
 }
 
 /// A row that sums up other rows of a published table.
@@ -76,6 +96,7 @@ impl PublishedSum {
                 .map(|place| sum(place, |row| &row.theirs))
                 .collect(),
             printed: Vec::new(),
+            here: None,
             ..(*first).clone()
         };
         rows.insert(after + 1, row);
@@ -99,6 +120,9 @@ pub struct PublishedValue {
     pub value: f64,
     /// For [`PublishedLayout::Rates`]: the group of the row, and the work of a measured time.
     pub rate: Option<PublishedRate>,
+    /// What is different about the measured values of this row, so that the two must not be
+    /// compared: `from memory`.
+    pub here: Option<String>,
 }
 
 /// The rate that a published value is.
@@ -129,8 +153,21 @@ pub struct Published {
     pub layout: PublishedLayout,
     /// The published file systems, in the table's order.
     pub file_systems: Vec<String>,
+    /// The target that each published file system is, a place among the targets; null for one that
+    /// the run does not have.
+    pub counterparts: Vec<Option<usize>>,
     /// One row per published workload of the run.
     pub rows: Vec<PublishedRow>,
+    /// How the order of the file systems compares with the published one; absent for a run with
+    /// fewer than two of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<PublishedOrder>,
+    /// The names of the targets, which figures refer to.
+    #[serde(skip)]
+    pub targets: Vec<String>,
+    /// The figures that a page draws.
+    #[serde(skip)]
+    pub figures: Vec<PublishedFigure>,
     /// Targets of the run that this machine cannot make.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<String>,
@@ -145,6 +182,10 @@ pub struct PublishedRow {
     /// The group of tests that it belongs to; absent if the table has no groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// What is different about the measured values, so that the two must not be compared: `from
+    /// memory`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub here: Option<String>,
     /// The unit of its values.
     pub unit: Unit,
     /// The measured arithmetic means, by target; absent for a target without a value.
@@ -230,10 +271,20 @@ impl PublishedRow {
         }
     }
 
-    /// Returns the name with the unit, if the values are formatted without it.
+    /// Returns the name of the row in a table of both kinds of values, with the unit if the values
+    /// are formatted without it.
     pub(crate) fn label(&self) -> String {
-        match self.rate_unit() {
-            Some((unit, _)) => format!("{}, {unit}", self.workload),
+        match (self.rate_unit(), &self.here) {
+            (Some((unit, _)), _) => format!("{}, {unit}", self.workload),
+            (None, Some(here)) => format!("{} (here {here})", self.workload),
+            (None, None) => self.workload.clone(),
+        }
+    }
+
+    /// Returns the name of the row in a table of measured values.
+    pub(crate) fn label_here(&self) -> String {
+        match &self.here {
+            Some(here) => format!("{}, {here}", self.workload),
             None => self.workload.clone(),
         }
     }
@@ -279,6 +330,7 @@ mod tests {
         let row = |name: &str, ours: [Option<f64>; 2], theirs: f64| PublishedRow {
             workload: name.to_owned(),
             group: None,
+            here: None,
             unit: Unit::Seconds,
             ours: ours.to_vec(),
             theirs: vec![Some(theirs)],

@@ -33,6 +33,7 @@ mod maintenance;
 mod mounts;
 mod options;
 mod ownership;
+mod plans;
 mod pools;
 mod real_file_systems;
 mod remote;
