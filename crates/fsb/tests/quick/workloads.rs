@@ -239,7 +239,8 @@ fn the_sets_of_2008_have_the_table_that_was_printed() {
         .iter()
         .filter_map(|row| row["workload"].as_str())
         .collect();
-    let printed = "copy all|single copies|copy music|copy portage|copy avi|copy iso|delete portage|delete all";
+    let printed = "copy all|single copies|copy music|copy portage|copy avi|copy iso|delete portage|delete all|\
+                   delete music|delete avi|delete iso";
     assert_eq!(
         columns.join("|"),
         printed,
