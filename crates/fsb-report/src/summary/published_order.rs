@@ -143,6 +143,7 @@ pub(super) fn outcome(
                 true => (&file_systems[*second], &file_systems[*first]),
                 false => (&file_systems[*first], &file_systems[*second]),
             };
+            let [leader, loser] = [leader, loser].map(|name| quoted(name));
             return Some(OrderOutcome::Other(format!(
                 "{}: published {leader} before {loser}, here {loser} before {leader}",
                 row.workload
@@ -150,6 +151,14 @@ pub(super) fn outcome(
         }
     }
     outcome
+}
+
+/// Returns a name in quotation marks if it has a comma, as the configurations of a work have.
+fn quoted(name: &str) -> String {
+    match name.contains(',') {
+        true => format!("'{name}'"),
+        false => name.to_owned(),
+    }
 }
 
 #[cfg(test)]
