@@ -51,8 +51,7 @@ pub(crate) struct View<'a> {
     pub(crate) published: Option<&'a Published>,
     /// Published statements, if the report has them.
     pub(crate) claims: Option<&'a PublishedClaims>,
-    /// How the order of the file systems compares with a published one, in a sentence for each
-    /// publication.
+    /// The comparisons of the order of the file systems with published ones, a sentence each.
     pub(crate) orders: Vec<&'a str>,
     /// The reason why published statements about the operations of the run are not shown.
     pub(crate) withheld_claims: Option<&'a str>,

@@ -4,7 +4,7 @@ use fsb_model::{Bytes, Durability};
 
 use crate::backend::{self, Backend};
 
-/// Returns a size with its unit: `4K`, or `32 B` for one that is no multiple of 1,024.
+/// Returns a size with its unit: `4K`, or `32 B` for one that 1,024 does not divide.
 pub(super) fn size(bytes: u64) -> String {
     let text = Bytes(bytes).to_string();
     match text.bytes().all(|byte| byte.is_ascii_digit()) {

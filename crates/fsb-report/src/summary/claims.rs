@@ -26,7 +26,7 @@ pub struct PublishedClaims {
     /// The reason why claims about operations of the run are not shown; absent if all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
-    /// How the directions of the differences compare with the published ones.
+    /// The comparison of the directions of differences with the published ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<PublishedOrder>,
 }

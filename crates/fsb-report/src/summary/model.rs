@@ -88,7 +88,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns how the order of the file systems compares with published ones, a sentence each.
+    /// Returns the comparisons of the order of the file systems with published ones, a sentence
+    /// each.
     pub fn published_orders(&self) -> Vec<&str> {
         let of_table = self
             .published

@@ -120,8 +120,7 @@ pub struct PublishedValue {
     pub value: f64,
     /// For [`PublishedLayout::Rates`]: the group of the row, and the work of a measured time.
     pub rate: Option<PublishedRate>,
-    /// What is different about the measured values of this row, so that the two must not be
-    /// compared: `from memory`.
+    /// The property of the measured values of this row that forbids a comparison: `from memory`.
     pub here: Option<String>,
 }
 
@@ -158,8 +157,8 @@ pub struct Published {
     pub counterparts: Vec<Option<usize>>,
     /// One row per published workload of the run.
     pub rows: Vec<PublishedRow>,
-    /// How the order of the file systems compares with the published one; absent for a run with
-    /// fewer than two of them.
+    /// The comparison of the order of the file systems with the published one; absent for a run
+    /// with fewer than two of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<PublishedOrder>,
     /// The names of the targets, which figures refer to.
@@ -182,8 +181,7 @@ pub struct PublishedRow {
     /// The group of tests that it belongs to; absent if the table has no groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// What is different about the measured values, so that the two must not be compared: `from
-    /// memory`.
+    /// The property of the measured values that forbids a comparison: `from memory`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub here: Option<String>,
     /// The unit of its values.

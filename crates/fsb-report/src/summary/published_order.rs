@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::published::PublishedRow;
 
-/// What a publication compares.
+/// The things that a publication compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -17,11 +17,12 @@ pub enum OrderSubject {
     Differences,
 }
 
-/// How often the file systems of a run have the published order. Only what the run judges counts.
+/// Counts of the cases in which the file systems of a run have the published order. Only what the
+/// run judges counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedOrder {
-    /// What is counted.
+    /// The things that are counted.
     pub subject: OrderSubject,
     /// Those with at least one significant difference, all of which have the published direction.
     pub same: usize,
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(
             outcome_of(&[10.0, 10.0, 10.0], &[1.0, 2.0, 3.0], 5),
             None,
-            "a published tie is no order"
+            "a published tie has no order"
         );
         assert_eq!(outcome_of(&theirs, &[1.0, 2.0, 3.0], 2), None, "two blocks");
     }
