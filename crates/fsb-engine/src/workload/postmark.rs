@@ -842,7 +842,7 @@ impl PostmarkOptions {
         let low = label::size(u64::from(*size_low));
         let high = label::size(u64::from(*size_high));
         let sizes = if size_low == size_high {
-            format!("{low}")
+            low
         } else {
             format!("{low} to {high}")
         };
