@@ -49,12 +49,11 @@ pub fn claims_beside(record: &RunRecord, trials: &[CompactTrial]) -> Option<Publ
         }
     };
     let others = in_other_states(&record.cells, state);
-    let is_withheld = |claim: &Directed| others.contains_key(claim.operation.as_str());
     let withheld = rows
         .iter()
-        .any(is_withheld)
+        .any(|claim| claim.is_about(&others))
         .then(|| describe_withheld(&others, state));
-    rows.retain(|claim| !is_withheld(claim));
+    rows.retain(|claim| !claim.is_about(&others));
     if rows.is_empty() && withheld.is_none() {
         return None;
     }
@@ -62,7 +61,7 @@ pub fn claims_beside(record: &RunRecord, trials: &[CompactTrial]) -> Option<Publ
         Some(State::InMemory) => measured.pairs_of_rates(),
         _ => Vec::new(),
     };
-    pairs.retain(|claim| !is_withheld(claim));
+    pairs.retain(|claim| !claim.is_about(&others));
     let compared = rows.iter().chain(&pairs);
     let order = (!rows.is_empty()).then(|| order(compared, record.unjudged().as_deref()));
     Some(PublishedClaims {
@@ -84,6 +83,13 @@ struct Directed {
     /// The first file system, and the second.
     pair: [String; 2],
     shown: PublishedClaim,
+}
+
+impl Directed {
+    /// Returns whether the claim is about one of these operations.
+    fn is_about(&self, operations: &BTreeMap<&str, String>) -> bool {
+        operations.contains_key(self.operation.as_str())
+    }
 }
 
 /// Compares the directions of the differences with the published ones. A difference counts if the

@@ -86,8 +86,8 @@ pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
     Some(table)
 }
 
-/// Returns the targets that a figure shows. A figure of some configurations shows their targets; one
-/// without a list shows all.
+/// Returns the targets that a figure shows. A figure of some configurations shows their targets;
+/// one without a list shows all.
 fn targets_of(
     record: &RunRecord,
     counterparts: &[(String, String)],
@@ -207,7 +207,23 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
     if rows.is_empty() {
         return None;
     }
-    let (title, note) = horvath::TITLE;
+    let note = horvath_note(record, is_from_memory, withheld);
+    let figures = figures(&rows, |_| "Table 1".to_owned());
+    Some(PublishedTable {
+        title: horvath::TITLE.0.to_owned(),
+        note,
+        first: true,
+        layout: PublishedLayout::Tests,
+        rows,
+        figures,
+        ..PublishedTable::default()
+    })
+}
+
+/// Returns the note below the table of 2006. `withheld` names the operations that the run measured
+/// in another state.
+fn horvath_note(record: &RunRecord, is_from_memory: bool, withheld: BTreeSet<&str>) -> String {
+    let (_, note) = horvath::TITLE;
     let reread = match is_from_memory {
         true => format!(
             " The {} of memory hold the file here, so reread measures memory, and his measured the disk: do not \
@@ -224,16 +240,7 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
             others.join(", ")
         ),
     };
-    let figures = figures(&rows, |_| "Table 1".to_owned());
-    Some(PublishedTable {
-        title: title.to_owned(),
-        note: format!("{note}{reread}{others}"),
-        first: true,
-        layout: PublishedLayout::Tests,
-        rows,
-        figures,
-        ..PublishedTable::default()
-    })
+    format!("{note}{reread}{others}")
 }
 
 /// Returns the bytes of memory that the run could use: the limit, that of the virtual machine, or
@@ -288,16 +295,15 @@ fn micro() -> PublishedTable {
         }
     });
     let rows: Vec<PublishedValue> = values.collect();
-    let group = |row: &PublishedValue| match &row.rate {
-        Some(rate) => rate.group.replace("Table", "Figure"),
-        None => String::new(),
-    };
     PublishedTable {
         title: pokorny::TITLE.to_owned(),
         note: pokorny::NOTE.to_owned(),
         first: true,
         layout: PublishedLayout::Rates,
-        figures: figures(&rows, group),
+        figures: figures(&rows, |row| match &row.rate {
+            Some(rate) => rate.group.replace("Table", "Figure"),
+            None => String::new(),
+        }),
         rows,
         ..PublishedTable::default()
     }
@@ -306,26 +312,20 @@ fn micro() -> PublishedTable {
 fn dordevic() -> PublishedTable {
     let table = of_postmark(postmark::DORDEVIC, postmark::dordevic());
     // Figure 1 is of test 1, which the labels of the workloads begin with.
-    let title = |row: &PublishedValue| {
+    let figures = figures(&table.rows, |row| {
         let test = row.workload.split(':').next().unwrap_or_default();
         test.replace("test", "Figure")
-    };
-    PublishedTable {
-        figures: figures(&table.rows, title),
-        ..table
-    }
+    });
+    PublishedTable { figures, ..table }
 }
 
 fn benas() -> PublishedTable {
     let table = of_postmark(postmark::BENAS, postmark::benas());
-    let title = |row: &PublishedValue| match row.unit {
+    let figures = figures(&table.rows, |row| match row.unit {
         Unit::BytesPerSecond => "Section 5.4, bytes".to_owned(),
         _ => "Section 5.4, files".to_owned(),
-    };
-    PublishedTable {
-        figures: figures(&table.rows, title),
-        ..table
-    }
+    });
+    PublishedTable { figures, ..table }
 }
 
 fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>) -> PublishedTable {

@@ -1,9 +1,9 @@
 //! The order in which a budget keeps cells: first one cell of each operation, then the other sizes.
 //!
-//! Cells of one operation differ in sizes and counts only, such as those of a matrix. In turns, each
-//! operation adds one cell: first the one that takes the least time, then the corners of its matrix,
-//! then the rest in the order of the plan. A budget that holds one cell of each operation therefore
-//! keeps every operation.
+//! Cells of one operation differ in sizes and counts only, such as those of a matrix. In turns,
+//! each operation adds one cell: first the one that takes the least time, then the corners of its
+//! matrix, then the rest in the order of the plan. A budget that holds one cell of each operation
+//! therefore keeps every operation.
 
 use std::collections::BTreeMap;
 

@@ -247,8 +247,8 @@ impl Basis<'_> {
         self.decision(blocks, scale, rounds, interim_analyses)
     }
 
-    /// Returns the cells that the budget holds often enough to judge them, by their index, ascending:
-    /// each in its turn of `order`, if it fits beside those before.
+    /// Returns the cells that the budget holds often enough to judge them, by their index,
+    /// ascending: each in its turn of `order`, if it fits beside those before.
     pub(super) fn judged(&self, order: &[usize]) -> Vec<usize> {
         let (mut judged, mut cases) = (Vec::new(), Vec::new());
         for index in order.iter().copied() {

@@ -28,8 +28,8 @@ pub struct PublishedTime {
     pub seconds: f64,
 }
 
-/// The workloads that delete one of the sets of large files. All of them took less than a second, so
-/// that the article has no times of them.
+/// The workloads that delete one of the sets of large files. All of them took less than a second,
+/// so that the article has no times of them.
 pub const TOO_SHORT: [&str; 3] = ["delete music", "delete avi", "delete iso"];
 
 /// One of the article's figures.
@@ -46,8 +46,8 @@ pub struct Figure {
 }
 
 /// Returns the figures. Figures 1 to 5 show one test of all file systems but ext2, figures 6 and 7
-/// ext2 beside the others, on a partition and on an array. In figures 4 and 5 the article leaves out
-/// XFS on a partition, which took many times as long as all others.
+/// ext2 beside the others, on a partition and on an array. In figures 4 and 5 the article leaves
+/// out XFS on a partition, which took many times as long as all others.
 pub fn figures() -> Vec<Figure> {
     /// The workloads of figures 1 to 5.
     const TESTS: [&str; 5] = [

@@ -152,7 +152,8 @@ fn places(view: &View<'_>, published: &Published) -> Vec<usize> {
     places
 }
 
-/// Returns the key of the targets, and of the published file systems of a figure that are no target.
+/// Returns the key of the targets, and of the published file systems of a figure that are no
+/// target.
 fn complete_key(
     view: &View<'_>,
     published: &Published,

@@ -141,8 +141,14 @@ fn counterpart(summary: &Numbers, table: &PublishedTable, name: &str) -> Option<
         .position(|known| known.name == *target)
 }
 
+/// Returns what a row publishes.
+fn published(row: &PublishedRow) -> (&str, Unit, &[Option<f64>]) {
+    (&row.workload, row.unit, &row.theirs)
+}
+
 /// Compares the order of the file systems with the published one. A row whose measured values must
-/// not be compared does not count. Returns `None` if the run has fewer than two of the file systems.
+/// not be compared does not count. Returns `None` if the run has fewer than two of the file
+/// systems.
 fn order(
     summary: &Numbers,
     table: &PublishedTable,
@@ -178,9 +184,9 @@ fn order(
             Some(_) if summary.unjudged.is_some() => None,
             Some(kind) => {
                 let ranking = cases::rank_by(record, trials, &case.workload, &kind.metric(0.0));
-                outcome(row, file_systems, &places, &ranking)
+                outcome(published(row), file_systems, &places, &ranking)
             }
-            None => outcome(row, file_systems, &places, &case.ranking),
+            None => outcome(published(row), file_systems, &places, &case.ranking),
         };
         outcomes.extend(found);
     }

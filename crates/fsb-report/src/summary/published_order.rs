@@ -4,8 +4,6 @@ use fsb_model::{Better, Unit};
 use fsb_stats::{Ranking, Verdict};
 use serde::Serialize;
 
-use super::published::PublishedRow;
-
 /// The things that a publication compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -111,20 +109,20 @@ impl PublishedOrder {
 /// of the run: the place among the published ones, and that among the targets. Returns `None` if no
 /// pair with different published values was judged.
 pub(super) fn outcome(
-    row: &PublishedRow,
+    (label, unit, theirs): (&str, Unit, &[Option<f64>]),
     file_systems: &[String],
     places: &[(usize, usize)],
     ranking: &Ranking,
 ) -> Option<OrderOutcome> {
     // The published direction: a row of times is better lower.
-    let better = match row.unit {
+    let better = match unit {
         Unit::Seconds => Better::Lower,
         _ => Better::Higher,
     };
     let mut outcome = None;
     for (index, (first, first_target)) in places.iter().enumerate() {
         for (second, second_target) in &places[index + 1..] {
-            let Some((one, other)) = row.theirs[*first].zip(row.theirs[*second]) else {
+            let Some((one, other)) = theirs[*first].zip(theirs[*second]) else {
                 continue;
             };
             let verdict = ranking.verdict(*first_target, *second_target);
@@ -147,7 +145,7 @@ pub(super) fn outcome(
             let [leader, loser] = [leader, loser].map(|name| quoted(name));
             return Some(OrderOutcome::Other(format!(
                 "{}: published {leader} before {loser}, here {loser} before {leader}",
-                row.workload
+                label
             )));
         }
     }
@@ -168,18 +166,6 @@ mod tests {
 
     use super::*;
 
-    fn row(theirs: &[f64]) -> PublishedRow {
-        PublishedRow {
-            workload: "read".to_owned(),
-            group: None,
-            here: None,
-            unit: Unit::BytesPerSecond,
-            ours: Vec::new(),
-            theirs: theirs.iter().copied().map(Some).collect(),
-            printed: Vec::new(),
-        }
-    }
-
     /// Five blocks around each value, with little scatter.
     fn ranking(values: &[f64], blocks: u32) -> Ranking {
         let samples: Vec<Vec<BlockValue>> = values
@@ -199,8 +185,14 @@ mod tests {
 
     fn outcome_of(theirs: &[f64], ours: &[f64], blocks: u32) -> Option<OrderOutcome> {
         let names: Vec<String> = ["ext2", "ext3", "xfs"].map(str::to_owned).into();
+        let theirs: Vec<Option<f64>> = theirs.iter().copied().map(Some).collect();
         let places: Vec<(usize, usize)> = (0..theirs.len()).map(|place| (place, place)).collect();
-        outcome(&row(theirs), &names, &places, &ranking(ours, blocks))
+        outcome(
+            ("read", Unit::BytesPerSecond, &theirs),
+            &names,
+            &places,
+            &ranking(ours, blocks),
+        )
     }
 
     #[test]

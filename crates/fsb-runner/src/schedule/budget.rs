@@ -183,8 +183,8 @@ impl Schedule<'_> {
         candidates
     }
 
-    /// Sorts cells for warm-up, so that those come first that a budget keeps first. Without a budget
-    /// they keep the order of the plan.
+    /// Sorts cells for warm-up, so that those come first that a budget keeps first. Without a
+    /// budget they keep the order of the plan.
     pub(super) fn order_for_budget(&self, cells: &[usize]) -> Vec<usize> {
         if self.run.record.plan.repetition.budget().is_none() {
             return cells.to_vec();
