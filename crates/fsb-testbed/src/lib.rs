@@ -8,6 +8,7 @@
 pub mod access;
 pub mod control;
 pub mod declared;
+pub mod disks;
 pub mod doctor;
 pub mod fs;
 mod fuse;

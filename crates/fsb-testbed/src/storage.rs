@@ -531,7 +531,7 @@ pub(crate) fn number_of_mount(mount: &Mount) -> Option<DeviceNumber> {
 
 /// Returns the block device under a mount. `st_dev` names it, except on file systems that number
 /// their volumes themselves.
-fn number_below(mount: &Mount, roots: &Roots) -> Option<DeviceNumber> {
+pub(crate) fn number_below(mount: &Mount, roots: &Roots) -> Option<DeviceNumber> {
     let number = DeviceNumber(mount.device.0, mount.device.1);
     if number.directory(roots).is_some() {
         return Some(number);

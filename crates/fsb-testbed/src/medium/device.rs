@@ -377,6 +377,10 @@ fn in_use(device: &Pinned) -> TestbedError {
     .field("path", shown.to_string_lossy().into_owned())
 }
 
+/// The uses with which the kernel refuses a claim, without naming one of them.
+pub(crate) const CLAIMED: &str =
+    "mounted somewhere, swap, part of an array or pool, or a disk with a partition in use";
+
 /// Describes a claim by another user. The kernel's claim holds in every mount namespace, including
 /// those that this process cannot see, and for users that the kernel does not name.
 fn claimed_by_others(device: &Pinned) -> TestbedError {
@@ -388,8 +392,7 @@ fn claimed_by_others(device: &Pinned) -> TestbedError {
     };
     in_use(device)
         .tried(format!(
-            "open with O_EXCL: Device or resource busy (EBUSY): mounted somewhere, swap, part of an array or pool, or a \
-             disk with a partition in use{holds}"
+            "open with O_EXCL: Device or resource busy (EBUSY): {CLAIMED}{holds}"
         ))
         .advice("choose another device; --wipe does not change this")
 }
@@ -422,7 +425,7 @@ fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
 }
 
 /// Returns the names of the signatures on a device. Fails if no program could inspect it.
-fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
+pub(crate) fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
     let mut tried = Vec::new();
     for (name, arguments) in [
         ("wipefs", ["-n", "-p"].as_slice()),

@@ -1,4 +1,6 @@
-//! `fsb list`: prints the members of the registries.
+//! `fsb list`: prints the members of the registries, and the disks of the machine.
+
+pub(super) mod disks;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,9 +18,10 @@ use fsb_testbed::control::{self, Scope};
 use fsb_testbed::declared::DeclaredOption;
 use fsb_testbed::fs::{self, Cause, Choice, Hazard};
 use fsb_testbed::{doctor, medium, watch};
+use serde::Serialize;
 
 use crate::all_codes::all_codes;
-use crate::results::print;
+use crate::results::{DocumentFormat, json_text, print, print_data};
 use crate::run::coordinator;
 use crate::run::record;
 use crate::{exit, terminal};
@@ -30,12 +33,13 @@ Examples:
   fsb list workloads read   the parameters of one workload and their defaults
   fsb list controls swap    the values of one control
   fsb list file-systems     the file systems and the packages that format them
-  fsb list ext4             the mount options of one file system";
+  fsb list ext4             the mount options of one file system
+  fsb list disks            the disks of this machine, and the command for each";
 
-/// List file systems, media, workloads, suites and more
+/// List file systems, media, disks, workloads, suites and more
 ///
-/// The families are file-systems, media, controls, interference, workloads, backends, suites,
-/// plans, tools, published, exporters, metrics and formats.
+/// The families are file-systems, media, disks, controls, interference, workloads, backends,
+/// suites, plans, tools, published, exporters, metrics and formats.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -45,6 +49,16 @@ pub struct Arguments {
     /// Member of the family to describe
     #[arg(value_name = "NAME")]
     member: Option<String>,
+    /// Format of the output: text or json
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = DocumentFormat::Text, hide_possible_values = true)]
+    format: DocumentFormat,
+}
+
+/// A family or a member in the output as JSON.
+#[derive(Serialize)]
+struct Named {
+    name: String,
+    about: String,
 }
 
 /// A family with its description and its members.
@@ -59,6 +73,7 @@ const SUITES: &str = "suites";
 const CONTROLS: &str = "controls";
 const FILE_SYSTEMS: &str = "file-systems";
 const MEDIA: &str = "media";
+const DISKS: &str = "disks";
 const TOOLS: &str = "tools";
 const PUBLISHED: &str = "published";
 const ERRORS: &str = "errors";
@@ -106,6 +121,11 @@ static FAMILIES: &[Family] = &[
                 .map(|medium| (medium.name().to_owned(), medium.about().to_owned()))
                 .collect()
         },
+    },
+    Family {
+        name: DISKS,
+        about: "Disks and partitions of this machine, with the command for each",
+        members: disks::members,
     },
     Family {
         name: CONTROLS,
@@ -243,11 +263,12 @@ pub fn families() -> Vec<String> {
         .collect()
 }
 
-/// Returns the names of all members of all families, each once.
+/// Returns the names of all members of all families, each once. Disks come and go, so a script that
+/// completes names has none.
 pub fn members() -> Vec<String> {
     let members = FAMILIES
         .iter()
-        .filter(|family| family.name != ERRORS)
+        .filter(|family| ![ERRORS, DISKS].contains(&family.name))
         .flat_map(|family| (family.members)());
     members
         .map(|(name, _)| name)
@@ -258,6 +279,7 @@ pub fn members() -> Vec<String> {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let format = arguments.format;
     let family = |name: &str| FAMILIES.iter().find(|family| family.name == name);
     let rows = match (&arguments.family, &arguments.member) {
         (None, _) => FAMILIES
@@ -269,11 +291,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
                 )
             })
             .collect(),
-        (Some(name), None) if name == SUITES => {
+        (Some(name), None) if name == SUITES && format == DocumentFormat::Text => {
             print(&suites_text(terminal::columns(std::io::stdout())))?;
             return Ok(exit::DONE);
         }
-        (Some(name), None) if family(name).is_none() => return of_any_family(name),
+        (Some(name), None) if name == DISKS => return print_disks(None, format),
+        (Some(name), None) if family(name).is_none() => return of_any_family(name, format),
         (Some(name), Some(_)) if family(name).is_none() && is_file_system(name) => {
             return Err(failure::advised(
                 &code::UNKNOWN_FAMILY,
@@ -298,12 +321,35 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
                             ),
                         )
                     })?;
-                    return describe(known, member, about);
+                    return describe(known, member, about, format);
                 }
             }
         }
     };
-    print(&lines(&rows))?;
+    print_rows(rows, format)
+}
+
+/// Prints names and their descriptions.
+fn print_rows(rows: Vec<(String, String)>, format: DocumentFormat) -> anyhow::Result<u8> {
+    if format == DocumentFormat::Text {
+        print(&lines(&rows))?;
+    } else {
+        let named = rows.into_iter().map(|(name, about)| Named { name, about });
+        print_data(&json_text(&named.collect::<Vec<_>>())?)?;
+    }
+    Ok(exit::DONE)
+}
+
+/// Prints the disks of the machine, or the one at that path.
+fn print_disks(path: Option<&str>, format: DocumentFormat) -> anyhow::Result<u8> {
+    let documents = disks::documents(path);
+    match format {
+        DocumentFormat::Text => print(&disks::text(
+            &documents,
+            terminal::columns(std::io::stdout()),
+        ))?,
+        DocumentFormat::Json => print_data(&json_text(&documents)?)?,
+    }
     Ok(exit::DONE)
 }
 
@@ -321,7 +367,7 @@ fn unknown_family(name: &str) -> anyhow::Error {
         .collect();
     let near = match name {
         "fs" => Some(FILE_SYSTEMS),
-        "devices" | "disks" => Some(MEDIA),
+        "devices" => Some(DISKS),
         _ => nearest::nearest(
             name,
             families.clone().chain(members.iter().map(String::as_str)),
@@ -340,7 +386,7 @@ fn unknown_family(name: &str) -> anyhow::Error {
 }
 
 /// Prints a member that was named without its family.
-fn of_any_family(name: &str) -> anyhow::Result<u8> {
+fn of_any_family(name: &str, format: DocumentFormat) -> anyhow::Result<u8> {
     let mut found = Vec::new();
     for family in FAMILIES {
         found.extend(
@@ -354,16 +400,32 @@ fn of_any_family(name: &str) -> anyhow::Result<u8> {
         let Some(suite) = suite_of_machine(name) else {
             return Err(unknown_family(name));
         };
-        return of_any_family(suite);
+        return of_any_family(suite, format);
+    }
+    if format == DocumentFormat::Json && found.iter().all(|(family, _)| family.name != DISKS) {
+        let rows = found.into_iter().map(|(_, about)| (name.to_owned(), about));
+        return print_rows(rows.collect(), format);
     }
     for (family, about) in found {
-        describe(family, name, &about)?;
+        describe(family, name, &about, format)?;
     }
     Ok(exit::DONE)
 }
 
-/// Prints all that is known of one member: its line, and the table that it declares.
-fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
+/// Prints all that is known of one member: its line, and the table that it declares. The output as
+/// JSON has only the line.
+fn describe(
+    family: &Family,
+    name: &str,
+    about: &str,
+    format: DocumentFormat,
+) -> anyhow::Result<u8> {
+    if family.name == DISKS {
+        return print_disks(Some(name), format);
+    }
+    if format == DocumentFormat::Json {
+        return print_rows(vec![(name.to_owned(), about.to_owned())], format);
+    }
     let columns = terminal::columns(std::io::stdout());
     let suite = fsb_runner::suite::REGISTRY
         .iter()
@@ -686,7 +748,7 @@ fn file_system_details(name: &str) -> String {
         let cause = match hazard.cause {
             Cause::Options(options) => options.join(", "),
             Cause::Without(feature) => format!("without {feature}"),
-            Cause::Format(format) => format.to_owned(),
+            Cause::Lacks(_, format) | Cause::Format(format) => format.to_owned(),
         };
         (format!("  {cause}"), hazard.loss.to_owned())
     };

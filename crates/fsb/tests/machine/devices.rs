@@ -312,6 +312,78 @@ fn every_file_system_is_made_on_a_named_device() {
 }
 
 #[test]
+fn disks_are_listed_with_the_command_that_each_takes() {
+    needs!(disks());
+    let scratch = scratch();
+    let (empty, formatted) = (Disk::new(64), Disk::formatted(64));
+    let (mounted, swap) = (Disk::formatted(64), Disk::new(64));
+    let point = scratch.path().join("a point");
+    std::fs::create_dir(&point).unwrap();
+    let _mount = mounted.mount(&point);
+    swap.run("mkswap", &[]);
+    swap.run("swapon", &[]);
+    let list = json(scratch.path(), "list disks --format json");
+    let found = |disk: &Disk| {
+        let path = disk.path.to_str().unwrap();
+        let entries = list.as_array().unwrap();
+        let entry = entries.iter().find(|entry| entry["path"] == path);
+        entry.unwrap_or_else(|| panic!("{path} in {list}")).clone()
+    };
+    let command = |disk: &Disk| found(disk)["commands"][0]["command"].clone();
+    let state = |disk: &Disk| found(disk)["state"].clone();
+    let states = [&empty, &formatted, &mounted, &swap].map(state);
+    assert_eq!(states, ["empty", "holds", "mounted", "used"]);
+    assert_eq!(found(&empty)["size_bytes"], 64 << 20);
+    assert_eq!(found(&empty)["logical_sector_bytes"], 512);
+    assert_eq!(found(&formatted)["signatures"][0], "ext4");
+    assert_eq!(found(&swap)["commands"].as_array().unwrap().len(), 0);
+    let path = formatted.path.display();
+    assert_eq!(
+        command(&formatted),
+        format!("fsb run ext4@{path} --wipe {path}")
+    );
+    assert_eq!(
+        command(&empty),
+        format!("fsb run ext4@{}", empty.path.display())
+    );
+    assert_eq!(command(&mounted), format!("fsb run '{}'", point.display()));
+    // The commands are accepted as printed.
+    for disk in [&empty, &formatted, &mounted] {
+        let line = command(disk);
+        let words = shlex::split(line.as_str().unwrap()).unwrap();
+        let mut words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        words.push("--dry-run");
+        succeeds(scratch.path(), &words[..]);
+    }
+    let one = stdout(&succeeds(
+        scratch.path(),
+        &["list", "disks", swap.path.to_str().unwrap()],
+    ));
+    assert!(one.contains("is swap space"), "{one}");
+    assert!(one.lines().all(|line| line.chars().count() <= 80), "{one}");
+}
+
+/// Other users may not read devices, and learn which command root needs.
+#[test]
+fn an_ordinary_user_sees_disks_without_their_content() {
+    needs!(disks());
+    let (scratch, disk) = (in_memory(), Disk::formatted(64));
+    let path = disk.path.to_str().unwrap();
+    let mut command = command(scratch.path(), &["list", "disks", path, "--format", "json"]);
+    let output = std::os::unix::process::CommandExt::gid(
+        std::os::unix::process::CommandExt::uid(&mut command, 65_534),
+        65_534,
+    )
+    .output()
+    .unwrap();
+    expect_code(&output, 0);
+    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(found[0]["state"], "unknown");
+    assert_eq!(found[0]["needs_root"], true);
+    assert_eq!(found[0]["size_bytes"], 64 << 20);
+}
+
+#[test]
 fn a_device_that_a_process_has_open_is_refused_with_its_name() {
     needs!(disks());
     let (scratch, disk) = (scratch(), Disk::new(64));

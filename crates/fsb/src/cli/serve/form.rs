@@ -1,6 +1,8 @@
 //! The form of a new run, from the tables that declare file systems, media, suites, workloads and
 //! controls; and the plan that its answers make.
 
+use std::path::PathBuf;
+
 use fsb_engine::workload::parameter::{Parameter, ParameterDefault, ParameterGroup, ParameterKind};
 use fsb_model::setting::{self, SETTINGS, Setting, SettingKind};
 use fsb_runner::plan_file::{self, PlanFile, typed};
@@ -9,6 +11,7 @@ use fsb_serve::{Answers, Field, FieldKind, Section};
 use fsb_testbed::{control, fs};
 
 use super::policy::{Permitted, is_offered};
+use crate::cli::list::disks;
 use crate::cli::plan_text::workloads;
 
 const FILE_SYSTEM: &str = "fs";
@@ -23,6 +26,27 @@ const CONTROL: &str = "c.";
 
 /// The choice of no single workload.
 const NO_WORKLOAD: &str = "the suite";
+
+/// Describes the devices of `--wipe`, and names those that the server could offer.
+fn about_media(permitted: &[PathBuf], usable: &[(PathBuf, String)]) -> String {
+    let mut about = "An image in a file, in memory, or a device of --wipe.".to_owned();
+    let mut others = Vec::new();
+    for (path, facts) in usable {
+        if permitted.contains(path) {
+            about += &format!(" {}: {facts}.", path.display());
+        } else {
+            others.push(format!("--wipe {} ({facts})", path.display()));
+        }
+    }
+    if !others.is_empty() {
+        let others = others.join(", ");
+        about += &format!(
+            " Other disks of this machine that are not in use are offered if the server starts with {others}; \
+             their content is then lost."
+        );
+    }
+    about
+}
 
 /// Returns the form with the answers so far.
 pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section> {
@@ -74,7 +98,7 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
             field(
                 MEDIUM,
                 "Medium",
-                "An image in a file, in memory, or a device of --wipe.",
+                &about_media(&permitted.wipe, &disks::usable()),
                 FieldKind::One(media),
             ),
             field(
@@ -324,6 +348,19 @@ mod tests {
             fields += 1;
         }
         assert!(fields > 30, "{fields}");
+    }
+
+    #[test]
+    fn the_form_describes_permitted_disks_and_names_the_others() {
+        let usable = [("/dev/sdx", "1 TiB, Old"), ("/dev/sdy", "2 TiB, New")];
+        let usable = usable.map(|(path, facts)| (PathBuf::from(path), facts.to_owned()));
+        let about = about_media(&["/dev/sdx".into()], &usable);
+        assert!(about.contains("/dev/sdx: 1 TiB, Old."), "{about}");
+        assert!(
+            about.contains("starts with --wipe /dev/sdy (2 TiB, New);"),
+            "{about}"
+        );
+        assert!(!about_media(&[], &[]).contains("Other disks"));
     }
 
     #[test]
