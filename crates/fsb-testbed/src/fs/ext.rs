@@ -8,8 +8,8 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, mount};
 
 use super::file_system::{
-    self, Cause, Choice, ExternalJournal, FileSystem, Hazard, Idle, Inspection, Journal,
-    MaintenanceCommands, Tools, Tune, ask_about, journal_for,
+    self, Cause, Choice, ExternalJournal, FileSystem, HAS_JOURNAL, Hazard, Idle, Inspection,
+    Journal, MaintenanceCommands, Tools, Tune, ask_about, journal_for,
 };
 use super::kernel_compatibility::{self, Feature, Version};
 use super::option_table::OptionTable;
@@ -71,7 +71,7 @@ pub(super) struct Ext {
 static HAZARDS: &[Hazard] = &[
     Hazard::unflushed(&["barrier=0", "nobarrier"]),
     Hazard::writeback(&["data=writeback"]),
-    Hazard::no_journal(Cause::Without("has_journal")),
+    Hazard::no_journal(Cause::Without(HAS_JOURNAL)),
 ];
 
 /// e2fsprogs, with this mkfs program.
@@ -260,6 +260,14 @@ impl FileSystem for Ext {
         (self.journal && size > 0 && turns().is_some()).then(|| Journal::new(turns))
     }
 
+    /// The driver of ext2 mounts a file system with a journal and ignores it; that of ext4 uses it.
+    fn used_features(&self, device: &Path, made: &[String]) -> Vec<String> {
+        let ignores_journal = !self.journal && self.served_by(device).is_none();
+        let mut used = made.to_vec();
+        used.retain(|feature| !(ignores_journal && feature == HAS_JOURNAL));
+        used
+    }
+
     fn served_by(&self, device: &Path) -> Option<String> {
         if self.older { served_by(device) } else { None }
     }
@@ -354,7 +362,7 @@ pub(super) static EXT2: Ext = Ext {
     older: true,
     // A file system without a journal takes part in a race only if it is named.
     choices: &[],
-    hazards: &[Hazard::no_journal(Cause::Format("no journal"))],
+    hazards: &[Hazard::no_journal(Cause::Lacks(HAS_JOURNAL, "no journal"))],
 };
 
 pub(super) static EXT3: Ext = Ext {

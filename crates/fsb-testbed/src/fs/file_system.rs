@@ -374,6 +374,12 @@ pub trait FileSystem: Sync {
         false
     }
 
+    /// Returns the features of the file system on `device` that its driver uses, of those that mkfs
+    /// and later changes `made`.
+    fn used_features(&self, _device: &Path, made: &[String]) -> Vec<String> {
+        made.to_vec()
+    }
+
     /// Returns the programs of its maintenance operations besides [`FileSystem::tools`]. Targets
     /// can be made without them.
     fn maintenance_programs(&self) -> &'static [&'static str] {
@@ -605,8 +611,11 @@ pub struct Hazard {
 pub enum Cause {
     /// Mount options with the same effect, as they are typed or as the kernel shows them.
     Options(&'static [&'static str]),
-    /// A feature that mkfs leaves out.
+    /// A feature that mkfs enables by default is missing.
     Without(&'static str),
+    /// A feature that mkfs does not enable by default is missing; and the format without it, in a
+    /// few words.
+    Lacks(&'static str, &'static str),
     /// The format itself, in a few words.
     Format(&'static str),
 }
@@ -640,33 +649,67 @@ impl Hazard {
     }
 
     /// Returns the option, feature or format that shows the hazard. Returns `None` if the target
-    /// does not have it. `words` are the arguments of mkfs and of later changes of features, which
-    /// decide if `features` are unknown.
-    pub(super) fn found_in(
-        &self,
-        options: &[String],
-        words: &[String],
-        features: Option<&[String]>,
-    ) -> Option<String> {
+    /// does not have it.
+    pub(super) fn found_in(&self, options: &[String], features: &Features<'_>) -> Option<String> {
         match self.cause {
             Cause::Options(names) => options
                 .iter()
                 .find(|option| names.contains(&option.as_str()))
                 .cloned(),
             Cause::Without(feature) => {
-                let mut parts = words
-                    .iter()
-                    .flat_map(|word| word.split(','))
-                    .map(|part| part.trim_start_matches("-O"));
-                let last = parts.rfind(|part| part.trim_start_matches('^') == feature);
-                let is_off = match features.filter(|all| !all.is_empty()) {
-                    Some(all) => !all.iter().any(|known| known == feature),
-                    None => last.is_some_and(|last| last != feature),
-                };
-                is_off.then(|| format!("without {feature}"))
+                (!features.has(feature, true)).then(|| format!("without {feature}"))
+            }
+            Cause::Lacks(feature, words) => {
+                (!features.has(feature, false)).then(|| words.to_owned())
             }
             Cause::Format(words) => Some(words.to_owned()),
         }
+    }
+}
+
+/// The feature of a journal within an ext file system.
+pub(crate) const HAS_JOURNAL: &str = "has_journal";
+
+/// The features of a file system, as they are known.
+#[derive(Debug, Default)]
+pub(super) struct Features<'a> {
+    /// The arguments of mkfs, and those of each later change, in order.
+    pub requested: Vec<&'a [String]>,
+    /// The features that the file system has. Empty if they are unknown; then the arguments decide.
+    pub made: &'a [String],
+}
+
+impl Features<'_> {
+    /// Returns whether the file system has a feature. `by_default` is whether mkfs enables it
+    /// without arguments.
+    fn has(&self, feature: &str, by_default: bool) -> bool {
+        if !self.made.is_empty() {
+            return self.made.iter().any(|made| made == feature);
+        }
+        let mut has = by_default;
+        for words in &self.requested {
+            let mut is_list = false;
+            for word in *words {
+                let list = word.strip_prefix("-O").unwrap_or(match is_list {
+                    true => word,
+                    false => "",
+                });
+                is_list = word == "-O";
+                for part in list.split(',') {
+                    match part.strip_prefix('^') {
+                        Some(off) if off == feature => has = false,
+                        None if part == feature => has = true,
+                        // mke2fs(8): clears all features.
+                        None if part == "none" => has = false,
+                        _ => {}
+                    }
+                }
+            }
+            // mke2fs(8) and tune2fs(8): both options make a journal, whatever -O says beside them.
+            let makes_journal = |word: &String| word == "-j" || word.starts_with("-J");
+            has |= feature == HAS_JOURNAL && words.iter().any(makes_journal);
+        }
+        has
     }
 }
 

@@ -5,15 +5,10 @@ use fsb_model::run::Risk;
 use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, program};
 
-use super::file_system::{Cause, Choice, FileSystem, Hazard, UNFLUSHED};
+use super::file_system::{Cause, Choice, Features, FileSystem, Hazard, UNFLUSHED};
 use super::{of_mount, of_target};
 
-fn risks(
-    member: &dyn FileSystem,
-    options: &[String],
-    words: &[String],
-    features: Option<&[String]>,
-) -> Vec<Risk> {
+fn risks(member: &dyn FileSystem, options: &[String], features: &Features<'_>) -> Vec<Risk> {
     let beneath = member
         .beneath()
         .map_or(&[][..], |beneath| beneath.member.hazards());
@@ -22,7 +17,7 @@ fn risks(
         .iter()
         .chain(beneath)
         .filter_map(|hazard: &Hazard| {
-            let cause = hazard.found_in(options, words, features)?;
+            let cause = hazard.found_in(options, features)?;
             Some(Risk {
                 cause,
                 loss: hazard.loss.to_owned(),
@@ -35,7 +30,7 @@ fn risks(
 pub fn requested_risks(spec: &FileSystemSpec) -> Vec<Risk> {
     of_target(spec).map_or_else(
         |_| Vec::new(),
-        |member| risks(member, &options(member, spec), &arguments(spec), None),
+        |member| risks(member, &options(member, spec), &features(spec, &[])),
     )
 }
 
@@ -45,20 +40,11 @@ fn options(member: &dyn FileSystem, spec: &FileSystemSpec) -> Vec<String> {
     [&spec.options, beneath].concat()
 }
 
-/// Returns the arguments of mkfs and of the later changes of features.
-fn arguments(spec: &FileSystemSpec) -> Vec<String> {
-    // tune2fs(8): -j adds a journal.
-    let changed = spec
-        .tune
-        .iter()
-        .flatten()
-        .map(|word| if word == "-j" { "has_journal" } else { word });
-    spec.mkfs
-        .iter()
-        .map(String::as_str)
-        .chain(changed)
-        .map(str::to_owned)
-        .collect()
+/// Returns the features that a target requests, and those that it has, if they are known.
+fn features<'a>(spec: &'a FileSystemSpec, made: &'a [String]) -> Features<'a> {
+    let mut requested = vec![spec.mkfs.as_slice()];
+    requested.extend(spec.tune.iter().map(Vec::as_slice));
+    Features { requested, made }
 }
 
 /// Returns the risk of a choice: its own, or the first hazard that it causes.
@@ -70,7 +56,12 @@ pub fn risk_of_choice(member: &dyn FileSystem, choice: &Choice) -> Option<String
             .collect::<Vec<_>>()
     }
     // A hazard of the format exists with every option.
-    let found = risks(member, &owned(choice.mount), &owned(choice.mkfs), None);
+    let mkfs = owned(choice.mkfs);
+    let features = Features {
+        requested: vec![&mkfs],
+        made: &[],
+    };
+    let found = risks(member, &owned(choice.mount), &features);
     choice.risk.map(str::to_owned).or_else(|| {
         found
             .into_iter()
@@ -80,10 +71,14 @@ pub fn risk_of_choice(member: &dyn FileSystem, choice: &Choice) -> Option<String
 }
 
 fn is_of_format(member: &dyn FileSystem, risk: &Risk) -> bool {
+    let is_format = |cause| match cause {
+        Cause::Format(words) | Cause::Lacks(_, words) => words == risk.cause,
+        Cause::Options(_) | Cause::Without(_) => false,
+    };
     member
         .hazards()
         .iter()
-        .any(|hazard| matches!(hazard.cause, Cause::Format(words) if words == risk.cause))
+        .any(|hazard| is_format(hazard.cause))
 }
 
 /// Returns the risks of a mounted target: from the request, from the options that the kernel shows,
@@ -92,10 +87,10 @@ pub(crate) fn risks_found(
     member: &dyn FileSystem,
     spec: &FileSystemSpec,
     shown: &[String],
-    features: &[String],
+    made: &[String],
 ) -> Vec<Risk> {
     let options = [&options(member, spec), shown].concat();
-    let mut found = risks(member, &options, &arguments(spec), Some(features));
+    let mut found = risks(member, &options, &features(spec, made));
     if member.pooled().is_some() {
         found.extend(unflushed_pools(&Roots::default()));
     }
@@ -115,8 +110,9 @@ fn unflushed_pools(roots: &Roots) -> Option<Risk> {
 /// and the parameters of the module.
 pub(crate) fn risks_of_mount(mount: &Mount) -> Vec<Risk> {
     let options = mount.all_options();
-    let mut found =
-        of_mount(mount).map_or_else(Vec::new, |member| risks(member, &options, &[], None));
+    let mut found = of_mount(mount).map_or_else(Vec::new, |member| {
+        risks(member, &options, &Features::default())
+    });
     if mount.kind == "zfs" {
         found.extend(unflushed_pools(&Roots::default()));
         let arguments = ["get", "-H", "-o", "value", "sync"].map(AsRef::as_ref);
@@ -176,7 +172,14 @@ mod tests {
             ("reiserfs,barrier=none", "barrier=none"),
             ("zfs,recordsize=16k,sync=disabled", "sync=disabled"),
             ("bcachefs,journal_flush_disabled", "journal_flush_disabled"),
+            ("ext4,mkfs=\"-O none\"", "without has_journal"),
+            (
+                "ext3,tune=\"-j\",tune=\"mounted -O ^has_journal\"",
+                "without has_journal",
+            ),
             ("ext2", "no journal"),
+            ("ext2,tune=\"-L -O\"", "no journal"),
+            ("ext2,tune=\"-j\",tune=\"-O ^has_journal\"", "no journal"),
             ("vfat", "no journal"),
             ("null,unsafe", "unsafe"),
         ] {
@@ -219,6 +222,18 @@ mod tests {
         }
         for journal in ["-j", "-O has_journal"] {
             let converted = format!("ext3,tune=\"-O ^has_journal\",tune=\"{journal}\"");
+            assert!(requested(&converted).is_empty(), "{converted}");
+        }
+        for journal in [
+            "tune=\"mounted -j\"",
+            "tune=\"-j\"",
+            "tune=\"-J size=4\"",
+            "tune=\"-O has_journal\"",
+            "mkfs=\"-j\"",
+            "mkfs=\"-J size=4\"",
+            "mkfs=\"-O none,has_journal\"",
+        ] {
+            let converted = format!("ext2,{journal}");
             assert!(requested(&converted).is_empty(), "{converted}");
         }
     }

@@ -606,7 +606,8 @@ impl ReadyFileSystem {
         mount_options: &[String],
         features: &[String],
     ) -> Vec<Risk> {
-        let mut risks = fs::risks_found(self.member, spec, mount_options, features);
+        let features = self.member.used_features(&self.source, features);
+        let mut risks = fs::risks_found(self.member, spec, mount_options, &features);
         if self.held.no_flushes {
             risks.push(Risk {
                 cause: "barriers=off".to_owned(),

@@ -297,6 +297,7 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
     let there = r#"there=ext3,tune="-O ^has_journal",tune="-j -J size=8",data=journal"#;
     let back = r#"back=ext2,tune="-j -J size=8",tune="-O ^has_journal""#;
     let mounted = r#"mounted=ext3,tune="-O ^has_journal",tune="mounted -j -J size=8",data=journal"#;
+    let gained = r#"gained=ext2,tune="mounted -j -J size=8""#;
     let run = [
         "run",
         "tiny.toml",
@@ -304,6 +305,7 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
         there,
         back,
         mounted,
+        gained,
         "--size",
         "256M",
         "--out",
@@ -322,8 +324,8 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
             .any(|feature| feature == "has_journal")
     };
     assert_eq!(
-        ["ext2", "there", "back", "mounted"].map(has_journal),
-        [false, true, false, true]
+        ["ext2", "there", "back", "mounted", "gained"].map(has_journal),
+        [false, true, false, true, true]
     );
     let programs = |target: &str| -> Vec<String> {
         let commands = made(target)["tune_commands"]
@@ -342,9 +344,15 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
         programs("mounted"),
         ["tune2fs", "mount", "tune2fs", "umount", "e2fsck"]
     );
-    // A converted ext3 is as safe as any other, and a converted ext2 is not.
+    // A converted ext3 is as safe as any other, and a converted ext2 is not. The driver of ext4 uses
+    // the journal of an ext2; that of ext2 ignores it.
     assert!(
         made("there")["risks"].is_null() && made("back")["risks"][0].is_object(),
+        "{record:#}"
+    );
+    assert_eq!(
+        made("gained")["risks"].is_null(),
+        made("gained")["driver"] == "ext4",
         "{record:#}"
     );
     for trial in measured(&scratch.path().join("run")) {
