@@ -51,6 +51,8 @@ impl Unit {
             Unit::OperationsPerSecond => units::show_rate(value),
             Unit::Seconds => units::show_seconds(value),
             Unit::Bytes => units::show_bytes(value),
+            // Means of counts have decimals.
+            Unit::Count if value >= 0.0 && value.fract() == 0.0 => units::show_whole(value as u64),
             Unit::Count => units::show_count(value),
         }
     }

@@ -322,7 +322,8 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
     }
 }
 
-/// Prints the counts and the cost of the recording.
+/// Prints the counts and the cost of the recording. The calls are those that a replay makes, as
+/// `fsb trace show` counts them.
 fn print(output: &Path, outcome: &RecordOutcome) {
     let totals = &outcome.totals;
     let calls = |count: u64| {
@@ -334,7 +335,7 @@ fn print(output: &Path, outcome: &RecordOutcome) {
     };
     let fields = [
         ("path", output.to_string_lossy().into()),
-        ("calls", totals.calls.into()),
+        ("calls", totals.replayed.into()),
         ("threads", totals.tasks.into()),
         ("outside", totals.outside.into()),
         ("ebpf", outcome.by_ebpf.into()),
@@ -342,7 +343,7 @@ fn print(output: &Path, outcome: &RecordOutcome) {
     let text = format!(
         "{}: {} of {} in {}, {}; {} outside the root left out",
         output.display(),
-        calls(totals.calls),
+        calls(totals.replayed),
         if totals.tasks == 1 {
             "1 thread".to_owned()
         } else {

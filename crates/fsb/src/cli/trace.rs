@@ -489,9 +489,9 @@ fn import_trace(arguments: &ImportArguments) -> anyhow::Result<u8> {
     say(&format!(
         "{}: {} calls of {}, {} bytes a call{}",
         arguments.output.display(),
-        show_whole(totals.calls),
+        show_whole(totals.replayed),
         importer.name,
-        bytes / totals.calls.max(1),
+        bytes / totals.replayed.max(1),
         if skipped > 0 {
             format!("; {skipped} lines without a call")
         } else {

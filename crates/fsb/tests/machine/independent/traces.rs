@@ -132,6 +132,13 @@ fn calls_that_do_not_stop_are_seen_all_the_same() {
         expect_code(&said, 0);
         let summary = summary(&work);
         assert_eq!(summary["incomplete"], serde_json::json!([]));
+        // Both commands count the calls that a replay makes.
+        let recorded = message(&said, "note/recorded");
+        assert_eq!(recorded["fields"]["calls"], summary["calls"]);
+        let calls = summary["calls"].as_u64().unwrap();
+        let shown = stdout(&succeeds(&work, "trace show ../app.trace"));
+        let counted = fsb_model::units::show_whole(calls);
+        assert!(shown.contains(&format!("{counted} calls of ")), "{shown}");
         Some((
             message(&said, "note/recorded")["fields"]["ebpf"] == true,
             summary,
