@@ -27,10 +27,8 @@ pub(super) struct Raid {
     find: FindMedium,
 }
 
-/// Bytes of a chunk of RAID-0, as in Fedorchuk's arrays and many others.
-const CHUNK: u64 = 64 << 10;
-/// Bytes of a chunk of the other levels: the default of mdadm.
-const DEFAULT_OF_MDADM: u64 = 512 << 10;
+/// Bytes of a chunk unless it is named: the default of mdadm(8) since its version 3.1.1.
+const CHUNK: u64 = 512 << 10;
 /// The setting of a chunk.
 const SETTING: &str = "chunk";
 
@@ -41,13 +39,8 @@ impl Raid {
 
     /// Returns the bytes of a chunk. RAID-1 has none, and is divided like the others.
     fn chunk(&self, medium: &Medium) -> Result<u64, TestbedError> {
-        let usual = if self.level.level == 0 {
-            CHUNK
-        } else {
-            DEFAULT_OF_MDADM
-        };
         let Some((name, value)) = medium.settings().last() else {
-            return Ok(usual);
+            return Ok(CHUNK);
         };
         let refused = |why: String| {
             Err(TestbedError::request(format!("{medium}: {why}"))
@@ -95,7 +88,7 @@ impl MediumKind for Raid {
         Some(match self.level.level {
             0 => &MediumArgument {
                 form: "[chunk=SIZE+]MEMBER+MEMBER…",
-                about: "at least two media: loop, ram, or paths of devices; chunks of 64K unless named (mdadm: 512K)",
+                about: "at least two media: loop, ram, or paths of devices; chunks of 512K unless named",
                 example: "@raid0:loop+loop",
                 required: true,
             },
@@ -495,8 +488,8 @@ mod tests {
     #[test]
     fn levels_have_their_sizes_and_chunks() {
         for (raid, argument, chunk) in [
-            (&RAID0, "loop+loop", CHUNK),
-            (&RAID0, "chunk=512K+loop+loop", 512 << 10),
+            (&RAID0, "loop+loop", 512 << 10),
+            (&RAID0, "chunk=64K+loop+loop", 64 << 10),
             (&RAID5, "loop+loop+loop", 512 << 10),
             (&RAID10, "chunk=4K+loop+loop", 4 << 10),
         ] {
