@@ -290,9 +290,17 @@ impl Ranking {
     }
 
     /// Bars targets from winning, so that the outcome is that of the others. If no other target has
-    /// values, all may win. Pairs and letters stay.
-    pub fn bar(&mut self, targets: impl IntoIterator<Item = usize>) {
-        self.barred = targets.into_iter().collect();
+    /// values, all may win. Targets that are `unproven`, because their values are not known to be
+    /// what the case says, are barred only if another target that is not `risky` has values that
+    /// are. Pairs and letters stay.
+    pub fn bar(&mut self, risky: &[usize], unproven: &[usize]) {
+        self.barred = risky.iter().copied().collect();
+        let is_known = |target: &usize| {
+            self.merits[*target].is_some() && !risky.contains(target) && !unproven.contains(target)
+        };
+        if (0..self.merits.len()).any(|target| is_known(&target)) {
+            self.barred.extend(unproven);
+        }
         if self.merits.iter().any(Option::is_some) {
             self.conclude();
         }
@@ -862,7 +870,7 @@ mod tests {
             around(70.0, 0.01, 6),
         ];
         let mut ranking = rank(&samples);
-        ranking.bar([1]);
+        ranking.bar(&[1], &[]);
         assert_eq!(
             (ranking.outcome.clone(), shown(&ranking)),
             (RankingOutcome::Winner(0), vec!["b", "a", "c"])
@@ -874,16 +882,23 @@ mod tests {
             RankingOutcome::Winner(0),
             "the page does not lift the bar"
         );
-        ranking.bar([1, 2]);
+        ranking.bar(&[1, 2], &[]);
         assert_eq!(ranking.outcome, RankingOutcome::Alone(0));
-        ranking.bar([0, 1, 2]);
+        ranking.bar(&[0, 1, 2], &[]);
         assert_eq!(
             ranking.outcome,
             RankingOutcome::Winner(1),
             "if all are barred, all may win"
         );
+        // The second is not known to be what the case says, as long as another target is.
+        ranking.bar(&[], &[1]);
+        assert_eq!(ranking.outcome, RankingOutcome::Winner(0));
+        ranking.bar(&[0, 2], &[1]);
+        assert_eq!(ranking.outcome, RankingOutcome::Alone(1));
+        ranking.bar(&[], &[0, 1, 2]);
+        assert_eq!(ranking.outcome, RankingOutcome::Winner(1));
         let mut nothing = rank(&[vec![], vec![]]);
-        nothing.bar([0]);
+        nothing.bar(&[0], &[]);
         assert_eq!(nothing.outcome, RankingOutcome::Nothing);
     }
 

@@ -31,7 +31,8 @@ pub(super) fn cases(
         .collect();
     let barred = risks::barred(record);
     cases.iter_mut().for_each(|case| {
-        case.ranking.bar(unproven::bar(&case.cells, &barred));
+        let unproven = unproven::places(&case.cells);
+        case.ranking.bar(&barred, &unproven);
     });
     let correlation = hold_over_page(cases.iter_mut().map(|case| &mut case.ranking));
     let of_run = withheld::of_run(record, trials);

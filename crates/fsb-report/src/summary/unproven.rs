@@ -1,5 +1,5 @@
-//! Values that are not known to be what the name of their case says: the rule that they may not win
-//! against values that are, and the statements of a report on them.
+//! Values that are not known to be what the name of their case says, and the statements of a report
+//! on them.
 
 use std::collections::BTreeMap;
 
@@ -25,20 +25,15 @@ pub(super) fn of_trials(trials: &[&CompactTrial]) -> Vec<Promise> {
     found
 }
 
-/// Returns the places of the targets that may not win a case: first those that are barred anyway.
-/// If another target has a value that is known to be what the case says, the targets without one
-/// follow.
-pub(super) fn bar(cells: &[MeasuredCell], barred: &[usize]) -> Vec<usize> {
-    let mut all = barred.to_vec();
-    let mut is_any_known = false;
+/// Returns the places of the targets whose values of a case are not known to be what it says.
+pub(super) fn places(cells: &[MeasuredCell]) -> Vec<usize> {
+    let mut places = Vec::new();
     for (place, cell) in cells.iter().enumerate() {
-        let may_win = !barred.contains(&place) && cell.estimate.is_some();
-        is_any_known |= may_win && cell.unproven.is_empty();
         if !cell.unproven.is_empty() {
-            all.push(place);
+            places.push(place);
         }
     }
-    if is_any_known { all } else { barred.to_vec() }
+    places
 }
 
 /// Returns whether the values of two targets at a case are known to be of the same work, or not

@@ -369,23 +369,17 @@ fn value(sample: &Sample) -> Result<Option<f64>, AnalysisError> {
 }
 
 fn bar(frame: &Frame, operation: &mut Operation) {
-    let (mut unsafe_sets, mut all, mut is_any_known) = (Vec::new(), Vec::new(), false);
+    let (mut risky, mut unproven) = (Vec::new(), Vec::new());
     for (place, set) in frame.sets.iter().enumerate() {
         let workload = operation.workload.as_ref();
-        let is_unproven = workload.is_some_and(|workload| set.unproven.contains(workload));
         if set.barred {
-            unsafe_sets.push(place);
+            risky.push(place);
         }
-        if set.barred || is_unproven {
-            all.push(place);
+        if workload.is_some_and(|workload| set.unproven.contains(workload)) {
+            unproven.push(place);
         }
-        is_any_known |= !set.barred && !is_unproven;
     }
-    if is_any_known {
-        operation.ranking.bar(all);
-    } else if unsafe_sets.len() < frame.sets.len() {
-        operation.ranking.bar(unsafe_sets);
-    }
+    operation.ranking.bar(&risky, &unproven);
 }
 
 fn slices(
