@@ -20,6 +20,7 @@ use fsb_mpi::watch::{Watch, kill_this_rank};
 use fsb_report::summary::Summary;
 use fsb_report::{FORMATS, Report, WIDTH, text as report_text};
 use fsb_store::{ResultOwner, RunDirectory};
+use fsb_testbed::probe::{PROBE_ARGUMENT, probe_main};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -80,6 +81,10 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(CLEANER_ARGUMENT) {
         let cleaned = cleaner::main(&mut std::io::stdin().lock());
         return ExitCode::from(u8::from(cleaned.is_err()));
+    }
+    if std::env::args().nth(1).as_deref() == Some(PROBE_ARGUMENT) {
+        let arguments: Vec<_> = std::env::args_os().skip(2).collect();
+        return ExitCode::from(u8::try_from(probe_main(&arguments)).unwrap_or(MACHINE));
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -16,6 +16,7 @@ use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, block, page_cache};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use super::server::{self, OpenFile, Server};
 
@@ -31,7 +32,7 @@ const REPETITIONS: usize = 5;
 const SYNCS: usize = 3;
 
 /// The finding on one property.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Probed {
     /// It holds.
     Holds,
@@ -42,7 +43,7 @@ pub(crate) enum Probed {
 }
 
 /// The findings on a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Findings {
     /// The sync of a file writes its data to the device.
     pub synced_files: Probed,

@@ -253,7 +253,8 @@ fn unusable(verb: &str, path: &Path, error: &std::io::Error) -> TestbedError {
 }
 
 /// Returns the record of a directory that a program other than the agent measures. The server of a
-/// FUSE mount is probed with a few small files.
+/// FUSE mount is probed with a few small files, by a process of its own: the program must dispatch
+/// [`PROBE_ARGUMENT`](crate::probe::PROBE_ARGUMENT).
 ///
 /// # Errors
 /// Fails if the directory cannot be resolved.
@@ -276,7 +277,7 @@ pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
     let fuse = mount.as_ref().filter(|mount| fuse::is_fuse(mount));
     let findings = match storage.elsewhere() {
         Some(reason) => Some(Findings::unknown(reason)),
-        None => fuse.map(|mount| fuse::probe_mount(&path, mount, storage.store(), &roots)),
+        None => fuse.map(|_| probe::probe_server(&path)),
     };
     Ok(TargetRecord {
         unproven: findings.map_or_else(Vec::new, |findings| findings.unproven()),

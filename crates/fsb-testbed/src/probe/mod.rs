@@ -19,6 +19,7 @@ mod syncs;
 mod table;
 mod trial_file;
 
+pub(crate) use process::probe_server;
 pub use process::{DirectoryProbe, PROBE_ARGUMENT, ProbeFailure, probe_directory, probe_main};
 pub use property::{Property, PropertyState};
 pub use table::questions;

@@ -1,6 +1,6 @@
 //! The process that makes the calls of the probe, and its parent, which waits for answers.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use fsb_model::errno;
-use fsb_sys::error::attempt;
+use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{poll_until, process, random_name};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, open, openat, unlinkat};
 use rustix::io::Errno;
@@ -22,10 +22,16 @@ use super::surroundings::Surroundings;
 use super::table::CELLS;
 use super::trial_file;
 use crate::access::{self, Obstacle};
+use crate::control;
+use crate::fuse::Findings;
+use crate::ledger::{self, Ledger, Owner};
 
 /// The hidden argument of the process that makes the calls. The directory, the name of the
-/// directory that it makes there, and the number of its first question follow.
+/// directory that it makes there, and the number of its first question or [`SERVER`] follow.
 pub const PROBE_ARGUMENT: &str = "__probe";
+
+/// The argument for the findings on the FUSE server instead of the questions.
+const SERVER: &str = "server-findings";
 
 /// The limit for one answer. A sync on a busy disk may last seconds.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -89,6 +95,8 @@ enum Report {
     },
     /// The answer to a question.
     Found(Property),
+    /// The findings on the FUSE server.
+    Server(Findings),
     /// The process cannot begin.
     Failed(ProbeFailure),
     /// The files of the probe cannot be removed.
@@ -159,6 +167,46 @@ enum Ended {
     Hangs,
 }
 
+/// Probes the FUSE server that holds a directory, as the first target of a run would be probed.
+/// Returns even if calls there do not. The undo ledger knows the directory of the probe before it
+/// is made, so that nothing is left if both processes are killed.
+pub(crate) fn probe_server(directory: &Path) -> Findings {
+    server_findings(directory).unwrap_or_else(|reason| Findings::unknown(&reason))
+}
+
+fn server_findings(directory: &Path) -> Result<Findings, String> {
+    let refused = |error: TestbedError| error.to_string();
+    let place = ledger::default_directory().map_err(refused)?;
+    let ledger = Ledger::open(&place, Owner::current(), control::RULES).map_err(refused)?;
+    let (path, handle) = ledger
+        .record_directory(directory, rustix::process::geteuid().as_raw())
+        .map_err(refused)?;
+    let name = path.file_name().unwrap_or_default();
+    let (mut findings, mut failure) = (None, None);
+    let ended = converse(directory, name, SERVER, &mut |report| match report {
+        Report::Server(found) => findings = Some(found),
+        Report::Failed(found) | Report::Left(found) => failure = Some(found.text),
+        Report::Ready { .. } | Report::Found(_) | Report::Done => {}
+    });
+    let ended = match ended {
+        // The removal would not return either. The entry stays for 'fsb clean'.
+        Ok(Ended::Hangs) => return Err(hangs(None, true, &name.to_string_lossy()).text),
+        Ok(Ended::Done) => "the probe found no FUSE server".to_owned(),
+        Ok(Ended::Died(status)) => format!("the process of the probe ended early: {status}"),
+        Err(error) => format!(
+            "start the process of the probe: {}",
+            errno::describe_io(&error)
+        ),
+    };
+    // The process has removed its directory, unless it was killed.
+    let undone = ledger.undo(handle).map_err(refused);
+    match (findings, failure) {
+        (_, Some(failure)) => Err(failure),
+        (None, None) => Err(ended),
+        (Some(findings), None) => undone.map(|_| findings),
+    }
+}
+
 /// Starts a process for the questions that are open, and adds its answers.
 fn ask(
     directory: &Path,
@@ -166,11 +214,41 @@ fn ask(
     found: &mut DirectoryProbe,
     is_ready: &mut bool,
 ) -> io::Result<Ended> {
+    let first = found.properties.len().to_string();
+    converse(
+        directory,
+        name.as_ref(),
+        &first,
+        &mut |report| match report {
+            Report::Ready {
+                directory,
+                driver,
+                source,
+            } => {
+                (found.directory, found.driver, found.source) = (directory, driver, source);
+                *is_ready = true;
+            }
+            Report::Found(property) => found.properties.push(property),
+            Report::Failed(failure) | Report::Left(failure) => found.failure = Some(failure),
+            Report::Server(_) | Report::Done => {}
+        },
+    )
+}
+
+/// Starts a process of the probe, and hands its reports over as they arrive. `task` is its last
+/// argument.
+fn converse(
+    directory: &Path,
+    name: &OsStr,
+    task: &str,
+    hand_over: &mut dyn FnMut(Report),
+) -> io::Result<Ended> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg(PROBE_ARGUMENT)
         .arg(directory)
-        .args([name, &found.properties.len().to_string()]);
+        .arg(name)
+        .arg(task);
     if let Some(own) = std::env::args_os().next() {
         command.arg0(own);
     }
@@ -189,22 +267,11 @@ fn ask(
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(Ended::Died(child.wait()?)),
         };
-        match report {
-            Report::Ready {
-                directory,
-                driver,
-                source,
-            } => {
-                (found.directory, found.driver, found.source) = (directory, driver, source);
-                *is_ready = true;
-            }
-            Report::Found(property) => found.properties.push(property),
-            Report::Failed(failure) | Report::Left(failure) => found.failure = Some(failure),
-            Report::Done => {
-                child.wait()?;
-                return Ok(Ended::Done);
-            }
+        if let Report::Done = report {
+            child.wait()?;
+            return Ok(Ended::Done);
         }
+        hand_over(report);
     }
 }
 
@@ -244,10 +311,14 @@ pub fn probe_main(arguments: &[OsString]) -> i32 {
     let [directory, name, first] = arguments else {
         return 2;
     };
-    let Some(first) = first.to_str().and_then(|text| text.parse().ok()) else {
-        return 2;
+    // `None`: the findings on the server.
+    let first: Option<usize> = match first.to_str() {
+        Some(SERVER) => None,
+        Some(text) if text.parse::<usize>().is_ok() => text.parse().ok(),
+        _ => return 2,
     };
-    let written = match Trial::begin(Path::new(directory), Path::new(name), first == 0) {
+    let is_first = first.is_none_or(|first| first == 0);
+    let written = match Trial::begin(Path::new(directory), Path::new(name), is_first) {
         Ok(trial) => trial.answer(first),
         Err(failure) => write(&Report::Failed(failure)).and_then(|()| write(&Report::Done)),
     };
@@ -299,8 +370,9 @@ impl Trial {
         }
     }
 
-    /// Answers the questions from the given one on, and removes the directory.
-    fn answer(self, first: usize) -> io::Result<()> {
+    /// Answers the questions from the given one on, or finds what the server does, and removes the
+    /// directory.
+    fn answer(self, first: Option<usize>) -> io::Result<()> {
         let written = self.answers(first);
         let left = self.remove();
         written?;
@@ -311,7 +383,7 @@ impl Trial {
         write(&Report::Done)
     }
 
-    fn answers(&self, first: usize) -> io::Result<()> {
+    fn answers(&self, first: Option<usize>) -> io::Result<()> {
         let surroundings = Surroundings::new(&self.parent.1, self.mode);
         let mount = surroundings.mount.as_ref();
         write(&Report::Ready {
@@ -319,6 +391,10 @@ impl Trial {
             driver: mount.map(|mount| mount.kind.clone()),
             source: mount.map(|mount| mount.source.clone()),
         })?;
+        let Some(first) = first else {
+            let findings = surroundings.findings().cloned();
+            return findings.map_or(Ok(()), |found| write(&Report::Server(found)));
+        };
         for (index, cell) in CELLS.iter().enumerate().skip(first) {
             trial_file::begin_cell(index);
             write(&Report::Found(cell.find(&surroundings)))?;

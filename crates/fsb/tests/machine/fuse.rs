@@ -277,3 +277,74 @@ fn a_killed_doctor_leaves_no_file() {
     doctor.wait();
     wait_until("its files are gone", WAIT, || probes().is_empty());
 }
+
+/// Returns the process of the probe in a directory, if there is one.
+fn probe_in(directory: &str) -> Option<rustix::process::Pid> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    for process in processes {
+        let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        if words.get(1..3) == Some(&[b"__probe", directory.as_bytes()]) {
+            let id = process.file_name().to_str()?.parse().ok()?;
+            return rustix::process::Pid::from_raw(id);
+        }
+    }
+    None
+}
+
+#[test]
+fn a_probe_of_fio_that_is_killed_leaves_no_file() {
+    needs!(root);
+    let server = fuse_server("bindfs");
+    needs!(server.available());
+    let (mount, scratch) = (server.mount(), scratch());
+    let point = mount.point.display().to_string();
+    let job = "[a]\nrw=write\nbs=4k\nsize=64k\nfsync=1\n";
+    fs::write(scratch.path().join("job.fio"), job).unwrap();
+    let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let is_empty = || fs::read_dir(&mount.point).unwrap().next().is_none();
+    for kills_both in [false, true] {
+        let mut fio = Running::start(scratch.path(), &["fio", "job.fio", "--dir", &point]);
+        let mut probe = None;
+        wait_until("the probe runs", WAIT, || {
+            probe = probe_in(&point);
+            probe.is_some() || fio.ended().is_some()
+        });
+        if kills_both && fio.is_running() {
+            fio.signal(rustix::process::Signal::KILL);
+        }
+        if let Some(probe) = probe {
+            // It may have ended by now.
+            let _ = kill(probe);
+        }
+        fio.wait();
+        wait_until("the probe has ended", WAIT, || probe_in(&point).is_none());
+        if kills_both {
+            clean(scratch.path(), &[]);
+        }
+        assert!(is_empty(), "both: {kills_both}");
+    }
+}
+
+/// A server that does not reply must not stop a program that only asks about it.
+#[test]
+fn a_probe_of_fio_does_not_wait_for_a_server_that_hangs() {
+    needs!(root);
+    let server = fuse_server("bindfs");
+    needs!(server.available());
+    let (mount, scratch) = (server.mount(), scratch());
+    let point = mount.point.display().to_string();
+    let job = "[a]\nrw=write\nbs=4k\nsize=64k\nfsync=1\n";
+    fs::write(scratch.path().join("job.fio"), job).unwrap();
+    let server = rustix::process::Pid::from_raw(mount.server_id() as i32).unwrap();
+    let mut fio = Running::start(scratch.path(), &["fio", "job.fio", "--dir", &point]);
+    wait_until("the probe runs", WAIT, || {
+        probe_in(&point).is_some() || fio.ended().is_some()
+    });
+    rustix::process::kill_process(server, rustix::process::Signal::STOP).unwrap();
+    wait_until("the probe is given up", WAIT, || probe_in(&point).is_none());
+    rustix::process::kill_process(server, rustix::process::Signal::CONT).unwrap();
+    fio.wait();
+    clean(scratch.path(), &[]);
+    assert!(fs::read_dir(&mount.point).unwrap().next().is_none());
+}
