@@ -19,6 +19,7 @@ use crate::fuse::{self, Findings, Probes};
 use crate::host;
 use crate::ledger::{EntryHandle, Ledger, shown_by_file_system};
 use crate::privilege;
+use crate::probe;
 use crate::storage::{self, Storage, risks_of_device};
 use crate::testbed::{Abilities, Provisioned};
 

@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::Medium;
 use fsb_model::host::DeviceManifest;
+use fsb_model::run::MediumRecord;
 use fsb_sys::Roots;
 use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::TestbedError;
 use rustix::fs::{Mode, OFlags};
 
-use super::kind::{FindMedium, GRANULE, MediumRequest, Member, OpenMedium, check_argument};
+use super::kind::{
+    FindMedium, GRANULE, MediumRequest, Member, OpenDevice, OpenMedium, check_argument,
+};
 use super::loop_image::backing;
 use crate::Progress;
-use crate::ledger::Ledger;
+use crate::ledger::{EntryHandle, Ledger};
 
 /// The reason why an array on one disk is not ranked.
 const WHY: &str = "share one disk";
@@ -138,6 +141,87 @@ pub(super) fn open_members(
         opened.push(find(&member.medium.name)?.open(&own, ledger, progress)?);
     }
     Ok(())
+}
+
+/// An open medium whose device lies above the devices of its members.
+pub(super) trait OpenComposed {
+    /// Returns the device on top. `None` before it is opened and after it is closed.
+    fn top(&self) -> Option<&OpenDevice>;
+    /// Returns the device on top to change it or to take it.
+    fn top_mut(&mut self) -> &mut Option<OpenDevice>;
+    /// Returns the record of the medium.
+    fn record(&self) -> &MediumRecord;
+    /// Returns the members.
+    fn members_mut(&mut self) -> &mut [Box<dyn OpenMedium>];
+    /// Returns the entries in the ledger of the devices above the members, in the order of the
+    /// changes.
+    fn take_entries(&mut self) -> Vec<EntryHandle>;
+    /// As [`OpenMedium::renew`].
+    fn renew(&mut self) -> Result<(), TestbedError> {
+        Ok(())
+    }
+}
+
+/// The path of a device that is not open.
+const CLOSED: &str = "/nonexistent";
+
+impl<T: OpenComposed> OpenMedium for T {
+    fn device(&self) -> &Path {
+        self.top().map_or(Path::new(CLOSED), OpenMedium::device)
+    }
+
+    fn shown(&self) -> &Path {
+        self.top().map_or(Path::new(CLOSED), OpenMedium::shown)
+    }
+
+    fn verify(&self) -> Result<(), TestbedError> {
+        self.top().map_or(Ok(()), OpenMedium::verify)
+    }
+
+    fn record(&self) -> &MediumRecord {
+        OpenComposed::record(self)
+    }
+
+    fn can_discard(&self) -> bool {
+        self.top().is_some_and(OpenMedium::can_discard)
+    }
+
+    fn lend(&mut self) {
+        if let Some(device) = self.top_mut() {
+            device.lend();
+        }
+    }
+
+    fn lock(&mut self) {
+        if let Some(device) = self.top_mut() {
+            device.lock();
+        }
+    }
+
+    fn take_back(&mut self) -> Result<(), TestbedError> {
+        self.top_mut()
+            .as_mut()
+            .map_or(Ok(()), OpenMedium::take_back)
+    }
+
+    fn renew(&mut self) -> Result<(), TestbedError> {
+        OpenComposed::renew(self)
+    }
+
+    /// Closes the devices from the highest one down, before the members.
+    fn close(&mut self, ledger: &Ledger) -> Vec<String> {
+        let mut failures = Vec::new();
+        if let Some(mut device) = self.top_mut().take() {
+            failures.extend(device.close(ledger));
+        }
+        for entry in self.take_entries().into_iter().rev() {
+            failures.extend(ledger.undo(entry).err().map(|error| error.to_string()));
+        }
+        for member in self.members_mut() {
+            failures.extend(member.close(ledger));
+        }
+        failures
+    }
 }
 
 /// Returns the reason why targets on an array of these members are not ranked: two members are on

@@ -13,7 +13,7 @@ use fsb_sys::block;
 use fsb_sys::dm::{self, Line, Mapped};
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 
-use super::composed::{check_images, fill, members, open_members, stands_on};
+use super::composed::{OpenComposed, check_images, fill, members, open_members, stands_on};
 use super::kind::{
     Composed, FindMedium, MediumArgument, MediumKind, MediumRequest, Member, OpenDevice,
     OpenMedium, filling,
@@ -486,49 +486,25 @@ fn clear(device: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-impl OpenMedium for MappedMedium {
-    fn device(&self) -> &Path {
-        let device = self.device.as_ref();
-        device.map_or(Path::new("/nonexistent"), |device| device.device())
+impl OpenComposed for MappedMedium {
+    fn top(&self) -> Option<&OpenDevice> {
+        self.device.as_ref()
     }
 
-    fn shown(&self) -> &Path {
-        let device = self.device.as_ref();
-        device.map_or(Path::new("/nonexistent"), |device| device.shown())
-    }
-
-    fn verify(&self) -> Result<(), TestbedError> {
-        self.device
-            .as_ref()
-            .map_or(Ok(()), |device| device.verify())
+    fn top_mut(&mut self) -> &mut Option<OpenDevice> {
+        &mut self.device
     }
 
     fn record(&self) -> &MediumRecord {
         &self.record
     }
 
-    fn can_discard(&self) -> bool {
-        self.device
-            .as_ref()
-            .is_some_and(|device| device.can_discard())
+    fn members_mut(&mut self) -> &mut [Box<dyn OpenMedium>] {
+        &mut self.members
     }
 
-    fn lend(&mut self) {
-        if let Some(device) = &mut self.device {
-            device.lend();
-        }
-    }
-
-    fn lock(&mut self) {
-        if let Some(device) = &mut self.device {
-            device.lock();
-        }
-    }
-
-    fn take_back(&mut self) -> Result<(), TestbedError> {
-        self.device
-            .as_mut()
-            .map_or(Ok(()), |device| device.take_back())
+    fn take_entries(&mut self) -> Vec<EntryHandle> {
+        self.layers.drain(..).map(|(_, entry)| entry).collect()
     }
 
     fn renew(&mut self) -> Result<(), TestbedError> {
@@ -536,21 +512,6 @@ impl OpenMedium for MappedMedium {
             TestbedError::machine("the snapshot of the volume could not be made anew")
                 .tried(refusal)
         })
-    }
-
-    /// Closes the mapped devices from the highest one down, before the member.
-    fn close(&mut self, ledger: &Ledger) -> Vec<String> {
-        let mut failures = Vec::new();
-        if let Some(mut device) = self.device.take() {
-            failures.extend(device.close(ledger));
-        }
-        for (_, entry) in self.layers.drain(..).rev() {
-            failures.extend(ledger.undo(entry).err().map(|error| error.to_string()));
-        }
-        for member in &mut self.members {
-            failures.extend(member.close(ledger));
-        }
-        failures
     }
 }
 

@@ -11,7 +11,9 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::md::{self, Level};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::composed::{alike, check_images, fill, members, open_members, shared_disk, stands_on};
+use super::composed::{
+    OpenComposed, alike, check_images, fill, members, open_members, shared_disk, stands_on,
+};
 use super::kind::{
     Composed, FindMedium, MediumArgument, MediumKind, MediumRequest, Member, OpenDevice,
     OpenMedium, filling,
@@ -336,71 +338,25 @@ struct Array {
     record: MediumRecord,
 }
 
-impl Array {
-    fn device_mut(&mut self) -> Option<&mut OpenDevice> {
-        self.device.as_mut()
-    }
-}
-
-impl OpenMedium for Array {
-    fn device(&self) -> &Path {
-        self.device
-            .as_ref()
-            .map_or(Path::new("/nonexistent"), |device| device.device())
+impl OpenComposed for Array {
+    fn top(&self) -> Option<&OpenDevice> {
+        self.device.as_ref()
     }
 
-    fn shown(&self) -> &Path {
-        self.device
-            .as_ref()
-            .map_or(Path::new("/nonexistent"), |device| device.shown())
-    }
-
-    fn verify(&self) -> Result<(), TestbedError> {
-        self.device
-            .as_ref()
-            .map_or(Ok(()), |device| device.verify())
+    fn top_mut(&mut self) -> &mut Option<OpenDevice> {
+        &mut self.device
     }
 
     fn record(&self) -> &MediumRecord {
         &self.record
     }
 
-    fn can_discard(&self) -> bool {
-        self.device
-            .as_ref()
-            .is_some_and(|device| device.can_discard())
+    fn members_mut(&mut self) -> &mut [Box<dyn OpenMedium>] {
+        &mut self.members
     }
 
-    fn lend(&mut self) {
-        if let Some(device) = self.device_mut() {
-            device.lend();
-        }
-    }
-
-    fn lock(&mut self) {
-        if let Some(device) = self.device_mut() {
-            device.lock();
-        }
-    }
-
-    fn take_back(&mut self) -> Result<(), TestbedError> {
-        self.device_mut()
-            .map_or(Ok(()), |device| device.take_back())
-    }
-
-    /// Closes the array before its members.
-    fn close(&mut self, ledger: &Ledger) -> Vec<String> {
-        let mut failures = Vec::new();
-        if let Some(mut device) = self.device.take() {
-            failures.extend(device.close(ledger));
-        }
-        for handle in self.handles.drain(..).rev() {
-            failures.extend(ledger.undo(handle).err().map(|error| error.to_string()));
-        }
-        for member in &mut self.members {
-            failures.extend(member.close(ledger));
-        }
-        failures
+    fn take_entries(&mut self) -> Vec<EntryHandle> {
+        std::mem::take(&mut self.handles)
     }
 }
 

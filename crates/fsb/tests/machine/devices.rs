@@ -352,7 +352,7 @@ fn disks_are_listed_with_the_command_that_each_takes() {
         let line = command(disk);
         let words = shlex::split(line.as_str().unwrap()).unwrap();
         let mut words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-        words.push("--dry-run");
+        words.push("--print-plan");
         succeeds(scratch.path(), &words[..]);
     }
     let one = stdout(&succeeds(
