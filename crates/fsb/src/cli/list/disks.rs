@@ -140,10 +140,8 @@ pub(in crate::cli) fn facts(disk: &Disk) -> String {
         sectors
             .map(|(logical, physical)| format!("sectors of {logical} B (physical {physical} B)")),
     );
-    facts.extend(disk.write_cache.as_ref().map(|cache| match cache.as_str() {
-        "write through" => "no write cache that is flushed (write through)".to_owned(),
-        cache => format!("write cache: {cache}"),
-    }));
+    let cache = disk.write_cache.as_ref();
+    facts.extend(cache.map(|cache| format!("write cache: {cache}")));
     facts.join(", ")
 }
 
