@@ -83,8 +83,8 @@ fn main() -> ExitCode {
         return ExitCode::from(u8::from(cleaned.is_err()));
     }
     if std::env::args().nth(1).as_deref() == Some(PROBE_ARGUMENT) {
-        let arguments: Vec<_> = std::env::args_os().skip(2).collect();
-        return ExitCode::from(u8::try_from(probe_main(&arguments)).unwrap_or(MACHINE));
+        let arguments = Vec::from_iter(std::env::args_os());
+        return ExitCode::from(u8::try_from(probe_main(&arguments[2..])).unwrap_or(MACHINE));
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -164,7 +164,7 @@ fn node_name(manifest: &DeviceManifest) -> String {
 fn state_at(disk: &Disk, roots: &Roots, content: &dyn Fn(&Path) -> DiskState) -> DiskState {
     let Some((number, directory)) = directory_of(disk, roots) else {
         return DiskState::Unknown {
-            reason: "it is no longer there".to_owned(),
+            reason: "it was removed".to_owned(),
             needs_root: false,
         };
     };
@@ -279,7 +279,7 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
 
-        /// Adds a disk such as `sdq` or a partition such as `sdq/sdq1`, of so many sectors.
+        /// Adds a disk such as `sdq` or a partition such as `sdq/sdq1`, with a size in sectors.
         fn device(&self, path: &str, minor: u32, sectors: u64) {
             let place = format!("sys/devices/{path}");
             self.write(&format!("{place}/dev"), &format!("4000:{minor}\n"));

@@ -344,8 +344,8 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
         programs("mounted"),
         ["tune2fs", "mount", "tune2fs", "umount", "e2fsck"]
     );
-    // A converted ext3 is as safe as any other, and a converted ext2 is not. The driver of ext4 uses
-    // the journal of an ext2; that of ext2 ignores it.
+    // A converted ext3 is as safe as any other, and a converted ext2 is not. The driver of ext4
+    // uses the journal of an ext2; that of ext2 ignores it.
     assert!(
         made("there")["risks"].is_null() && made("back")["risks"][0].is_object(),
         "{record:#}"

@@ -17,7 +17,7 @@ const EXAMPLE: &str = "ext4";
 #[derive(Serialize)]
 struct DiskCommand {
     command: String,
-    /// What it measures, and what it destroys.
+    /// The measured storage, or the loss of data.
     effect: &'static str,
 }
 
