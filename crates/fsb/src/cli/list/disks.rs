@@ -240,7 +240,7 @@ mod tests {
         let text = shown(DiskState::Empty, None);
         assert_eq!(
             text,
-            "/dev/sdq  1 TiB, Fast Disk, ATA, 6.0 Gbps, rotational (7200/min), sectors of\n          \
+            "/dev/sdq  1.00 TiB, Fast Disk, ATA, 6.0 Gbps, rotational (7200/min), sectors of\n          \
              512 B (physical 4096 B), write cache: write back\n    \
              empty: no file system, no partition table, not in use\n      \
              fsb run ext4@/dev/sdq  # writes over all of it\n"
