@@ -192,11 +192,14 @@ fn directory_of(disk: &Disk, roots: &Roots) -> Option<(DeviceNumber, PathBuf)> {
     Some((block::number_in(&directory)?, directory))
 }
 
+fn is_read_only(mount: &Mount) -> bool {
+    mount.all_options().iter().any(|option| option == "ro")
+}
+
 /// Returns the mount of a device that this process sees. A mount over a single file, as containers
 /// have them, is none.
 fn mounted(number: DeviceNumber, roots: &Roots) -> Option<DiskState> {
     let text = std::fs::read(roots.proc.join("thread-self/mountinfo")).unwrap_or_default();
-    let is_read_only = |mount: &Mount| mount.all_options().iter().any(|option| option == "ro");
     let mut found: Option<Mount> = None;
     for mount in mountinfo::parse(&text) {
         if storage::number_below(&mount, roots) != Some(number) || mount.point.is_file() {
@@ -215,6 +218,10 @@ fn mounted(number: DeviceNumber, roots: &Roots) -> Option<DiskState> {
         file_system: mount.kind,
         point: mount.point,
     })
+}
+
+fn is_refused(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
 /// Reads the signatures of an unused device.
