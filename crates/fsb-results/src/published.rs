@@ -160,16 +160,6 @@ fn table_beside(record: &RunRecord) -> Option<PublishedTable> {
 /// note names the operations that the run measured in another state.
 fn horvath(record: &RunRecord) -> Option<PublishedTable> {
     let known = suite::find("horvath-2006").ok()?.workloads;
-    let is_his = |cell: &&Cell| {
-        let asked = known.iter().find(|known| known.name == cell.workload.name);
-        asked.is_some_and(|asked| {
-            ["cache", "durability"].iter().all(|key| {
-                let asked = asked.params.get(*key);
-                let asked = asked.filter(|asked| **asked != CacheState::Any.name());
-                asked.is_none_or(|asked| cell.workload.params.get(*key) == Some(asked))
-            })
-        })
-    };
     let operations: BTreeSet<&str> = known.iter().map(|known| known.name.as_str()).collect();
     let is_matrix = |cell: &Cell| {
         operations.contains(cell.workload.name.as_str())
@@ -187,7 +177,7 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
             .iter()
             .filter(|cell| cell.workload.name == rate.workload)
             .collect();
-        let Some(cell) = named.iter().copied().find(is_his) else {
+        let Some(cell) = named.iter().copied().find(|cell| is_in_state(cell, &known)) else {
             withheld.extend(named.first().map(|_| rate.workload));
             continue;
         };
@@ -217,6 +207,18 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
         rows,
         figures,
         ..PublishedTable::default()
+    })
+}
+
+/// Returns whether a cell has the states of cache and device that the suite asks for.
+fn is_in_state(cell: &Cell, known: &[fsb_model::WorkloadSpec]) -> bool {
+    let Some(asked) = known.iter().find(|known| known.name == cell.workload.name) else {
+        return false;
+    };
+    ["cache", "durability"].iter().all(|key| {
+        let asked = asked.params.get(*key);
+        let asked = asked.filter(|asked| **asked != CacheState::Any.name());
+        asked.is_none_or(|asked| cell.workload.params.get(*key) == Some(asked))
     })
 }
 
