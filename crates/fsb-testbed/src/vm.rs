@@ -7,20 +7,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
 use fsb_model::run::MediumRecord;
 use fsb_model::target::{COMPOSED, is_setting};
 use fsb_model::units::{show_bytes, show_size};
 use fsb_model::{Medium, Target, TargetKind, Warning};
-use fsb_sys::error::TestbedError;
+use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, memory, program};
 
+use crate::control;
 use crate::fs::{self, Home};
+use crate::ledger::{self, EntryHandle, Ledger, Owner};
 use crate::medium::{self, Claimed, MediumRequest, Member, VM_SERIAL};
 use crate::storage::Storage;
 use crate::testbed::{Opened, Provisioned, Setup};
-use crate::{Progress, control, host, local};
+use crate::{Progress, host, local};
 
 // The checks of a run in a virtual machine that are possible on this machine before anything is
 // changed.
@@ -109,10 +112,59 @@ fn check_target(target: &Target) -> Result<(), TestbedError> {
                 .advice("leave out journal=, or --in vm and --kernel"),
         );
     }
-    if member.home() == Home::Device {
-        medium::check(&spec.medium)?;
+    match member.home() {
+        Home::Device => {
+            medium::check(&spec.medium)?;
+        }
+        Home::Host => {
+            fs::refuse_medium(spec, "its files are in a directory of the host")?;
+            virtiofsd_for(member.name())?;
+        }
+        Home::Memory | Home::Nowhere => {}
     }
     Ok(())
+}
+
+/// Returns the program that serves directories of this machine to mounts of that kind. Returns
+/// `None` if QEMU itself does.
+fn virtiofsd_for(kind: &str) -> Result<Option<PathBuf>, TestbedError> {
+    if kind != "virtiofs" {
+        return Ok(None);
+    }
+    if !is_root() {
+        return Err(TestbedError::machine(
+            "virtiofs needs root: its server opens files for every user",
+        )
+        .coded(&fsb_model::error::NEEDS_ROOT)
+        .advice("run it as root, or measure 9p"));
+    }
+    let (name, package) = fs::VIRTIOFSD;
+    // Distributions keep it outside PATH.
+    let places = ["/usr/libexec", "/usr/lib/qemu", "/usr/lib"];
+    let found = places.iter().map(|place| Path::new(place).join(name));
+    match found.into_iter().find(|path| path.is_file()) {
+        Some(path) => Ok(Some(path)),
+        None => program::require(name, package).map(Some),
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Returns whether a run of `setup` in a virtual machine can leave changes on this machine that
+/// the kernel does not revert: directories that guests share.
+pub fn may_leave(setup: &Setup) -> bool {
+    setup
+        .targets
+        .iter()
+        .any(|target| shared_kind(target).is_some())
+}
+
+/// Returns the kind of mount of a target whose files are in a directory of this machine.
+fn shared_kind(target: &Target) -> Option<&'static str> {
+    let member = fs::of_target(target.file_system()?).ok()?;
+    (member.home() == Home::Host).then(|| member.name())
 }
 
 /// Files that programs read if they exist: the features that mkfs gives to ext2, ext3 and ext4.
@@ -228,6 +280,97 @@ pub struct HostDisk {
     pub serial: String,
 }
 
+/// A directory of this machine to share with a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostShare {
+    pub path: PathBuf,
+    /// The name by which the guest mounts it.
+    pub tag: String,
+    /// The program that serves it. QEMU does if there is none.
+    pub virtiofsd: Option<PathBuf>,
+}
+
+/// The directory behind a target.
+#[derive(Debug)]
+struct SharedDirectory {
+    target: String,
+    share: HostShare,
+    handle: EntryHandle,
+}
+
+/// The directories of a run that guests share. They are removed with this value.
+#[derive(Debug)]
+struct Shares {
+    ledger: Ledger,
+    directories: Vec<SharedDirectory>,
+}
+
+impl Shares {
+    /// Makes a directory for each target that needs one. Returns `None` if none does.
+    fn make(setup: &Setup, owner: Owner) -> Result<Option<Shares>, TestbedError> {
+        if !may_leave(setup) {
+            return Ok(None);
+        }
+        let mut shares = Shares {
+            ledger: Ledger::open(&ledger::default_directory()?, owner, control::RULES)?,
+            directories: Vec::new(),
+        };
+        for target in &setup.targets {
+            if let Some(kind) = shared_kind(target) {
+                shares.add(&target.name, kind, &setup.dir)?;
+            }
+        }
+        Ok(Some(shares))
+    }
+
+    fn add(&mut self, target: &str, kind: &str, within: &Path) -> Result<(), TestbedError> {
+        let unusable = |path: &Path, verb: &str, error: std::io::Error| {
+            TestbedError::machine(format!("no directory for {target} in {}", within.display()))
+                .tried(attempt(verb, path, &error))
+                .advice("choose another directory of the host with --dir")
+        };
+        let within = within
+            .canonicalize()
+            .map_err(|error| unusable(within, "resolve", error))?;
+        let uid = rustix::process::geteuid().as_raw();
+        let (path, handle) = self.ledger.record_directory(&within, uid)?;
+        // Users of this machine stay out, and those of the guest get in.
+        let shared = path.join("shared");
+        let share = HostShare {
+            path: shared.clone(),
+            tag: format!("{SHARE_TAG}{}", self.directories.len()),
+            virtiofsd: virtiofsd_for(kind)?,
+        };
+        self.directories.push(SharedDirectory {
+            target: target.to_owned(),
+            share,
+            handle,
+        });
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| unusable(&path, "make", error))?;
+        std::fs::create_dir(&shared).map_err(|error| unusable(&shared, "make", error))?;
+        rustix::fs::chmod(&shared, 0o755.into())
+            .map_err(|errno| unusable(&shared, "chmod", errno.into()))
+    }
+}
+
+impl Drop for Shares {
+    fn drop(&mut self) {
+        for directory in self.directories.drain(..) {
+            // What cannot be removed stays in the ledger, for the coordinator or 'fsb clean'.
+            let _ = self.ledger.undo(directory.handle);
+        }
+    }
+}
+
+/// The name of the medium of a target in a guest whose files are in a shared directory.
+const SHARED: &str = "shared";
+
+/// The beginning of the tags of shared directories.
+const SHARE_TAG: &str = "fsbshare";
+
 /// The image or the device behind a disk of the guest.
 #[derive(Debug)]
 struct HostMedium {
@@ -246,6 +389,7 @@ pub struct Disks {
     /// The reasons why arrays are not ranked, by their names in the guest, which does not know the
     /// devices behind its disks.
     unjudged: BTreeMap<String, String>,
+    shares: Option<Shares>,
 }
 
 /// Returns the bytes of each medium of `setup`, by its text. Fails if one cannot be made.
@@ -268,10 +412,12 @@ fn medium_sizes(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError> {
 }
 
 impl Disks {
-    /// Creates images and claims devices, and overwrites each once. `outside` shows all processes
-    /// of the machine.
+    /// Creates images and claims devices, overwrites each once, and makes the directories that
+    /// guests share, which belong to `owner` in the ledger. `outside` shows all processes of the
+    /// machine.
     pub fn open(
         setup: &Setup,
+        owner: Owner,
         outside: Option<&Roots>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Disks, TestbedError> {
@@ -281,6 +427,7 @@ impl Disks {
             let medium = disks.medium(&request, progress)?;
             disks.names.push((text, medium));
         }
+        disks.shares = Shares::make(setup, owner)?;
         Ok(disks)
     }
 
@@ -396,9 +543,31 @@ impl Disks {
         self.disks.iter().enumerate().map(lend).collect()
     }
 
-    /// Returns the target with the guest's name of its medium.
+    /// Returns the directories that every guest can mount.
+    pub fn shares(&self) -> Vec<HostShare> {
+        let all = self.shares.iter().flat_map(|shares| &shares.directories);
+        all.map(|directory| directory.share.clone()).collect()
+    }
+
+    /// Returns the tag of the directory behind a target.
+    fn tag_of(&self, target: &str) -> Option<&str> {
+        let mut all = self.shares.iter().flat_map(|shares| &shares.directories);
+        let found = all.find(|directory| directory.target == target)?;
+        Some(&found.share.tag)
+    }
+
+    /// Returns the target with the guest's name of its medium, or the tag of its directory.
     pub fn for_guest(&self, target: &Target) -> Target {
         let mut target = target.clone();
+        if let (Some(tag), TargetKind::FileSystem(spec)) =
+            (self.tag_of(&target.name), &mut target.kind)
+        {
+            spec.medium = Medium {
+                name: SHARED.to_owned(),
+                argument: Some(tag.to_owned()),
+            };
+            return target;
+        }
         if let TargetKind::FileSystem(spec) = &mut target.kind
             && let Some((_, medium)) = self
                 .names
@@ -436,6 +605,9 @@ impl Disks {
     /// Renames the medium to the plan's name, and adds what is beneath the guest's disks on this
     /// machine.
     pub fn provisioned(&self, target: &str, provisioned: &mut Provisioned) {
+        if self.tag_of(target).is_some() {
+            self.provisioned_share(target, provisioned);
+        }
         let Some(medium) = provisioned.record.medium.clone() else {
             return;
         };
@@ -453,6 +625,24 @@ impl Disks {
             disk.storage.restrict_guest(depth, target, provisioned);
         }
         provisioned.record.medium = Some(self.in_plan(&medium));
+    }
+
+    /// Adds what is beneath a shared directory on this machine, and how it is served.
+    fn provisioned_share(&self, target: &str, provisioned: &mut Provisioned) {
+        let mut all = self.shares.iter().flat_map(|shares| &shares.directories);
+        let Some(found) = all.find(|directory| directory.target == target) else {
+            return;
+        };
+        let storage = Storage::beneath_path(&found.share.path, None, &Roots::default());
+        storage.restrict_guest(1, target, provisioned);
+        let note = match (&found.share.virtiofsd, is_root()) {
+            (Some(_), _) => "served by virtiofsd with its page cache as it is by default",
+            (None, true) => "served by QEMU with security_model=passthrough",
+            (None, false) => {
+                "served by QEMU with security_model=mapped-xattr: owners and modes are extended attributes of the host's files"
+            }
+        };
+        provisioned.record.notes.push(note.to_owned());
     }
 
     /// Adds the identity of the device behind a disk of the guest to its record. A resume compares
@@ -629,7 +819,7 @@ mod tests {
         let mut setup = setup(&["ext4", "xfs", "ext4@ram"]);
         setup.dir = dir.path().to_owned();
         setup.size = 1 << 20;
-        let disks = Disks::open(&setup, None, &mut |_| {}).unwrap();
+        let disks = Disks::open(&setup, Owner::current(), None, &mut |_| {}).unwrap();
         let texts: Vec<_> = setup
             .targets
             .iter()

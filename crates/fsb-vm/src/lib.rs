@@ -25,4 +25,4 @@ mod modules;
 pub use error::{Kind, VmError};
 pub use initramfs::{Contents, Initramfs};
 pub use kernel::{Kernel, Origin};
-pub use machine::{Acceleration, Disk, Machine, MachineSpec, Stop};
+pub use machine::{Acceleration, Disk, Machine, MachineSpec, Share, Stop};

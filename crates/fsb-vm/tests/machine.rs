@@ -91,6 +91,7 @@ impl Guest {
             memory: machine::least_memory(initramfs),
             cpus: 2,
             root: None,
+            shares: Vec::new(),
             disks,
             acceleration: Acceleration::Emulated,
             protocol,

@@ -52,7 +52,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         }
         AGENT_ARGUMENT => agent_main(&arguments[2..]),
         #[cfg(feature = "vm")]
-        VM_PROXY_ARGUMENT => vm_proxy_main(),
+        VM_PROXY_ARGUMENT => vm_proxy_main(&arguments[2..]),
         #[cfg(feature = "vm")]
         LAUNCH_ARGUMENT => return Some(refused(&fsb_vm::machine::launch_main(&arguments[2..]))),
         #[cfg(feature = "traces")]
@@ -119,11 +119,12 @@ fn finished(run: anyhow::Result<u8>) -> ExitCode {
     run.map_or_else(|error| exit::report(&error), ExitCode::from)
 }
 
-/// `__vm-proxy OWNER`: runs the agent of a run whose targets are in a virtual machine. It leaves
-/// nothing to undo.
+/// `__vm-proxy OWNER`: runs the agent of a run whose targets are in a virtual machine. The owner of
+/// its ledger entries is the coordinator.
 #[cfg(feature = "vm")]
-fn vm_proxy_main() -> Result<i32, TestbedError> {
-    vm::serve(sandbox::protocol()?)
+fn vm_proxy_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
+    let owner = owner(arguments)?;
+    vm::serve(sandbox::protocol()?, owner)
         .map(|()| 0)
         .map_err(|why| TestbedError::machine("the agent lost its runner").tried(why))
 }

@@ -13,7 +13,7 @@ use fsb_model::observed::Rpcs;
 use fsb_model::units::show_size;
 use fsb_model::{BackgroundLimit, Coded, Maintenance, OwnDirectory, Place, Plan, Target, Warning};
 use fsb_testbed::ledger::Owner;
-use fsb_testbed::vm::{HostDisk, needs};
+use fsb_testbed::vm::{HostDisk, HostShare, needs};
 use fsb_testbed::watch::{DeviceTimeline, Watch};
 use fsb_testbed::{
     Activity, Available, ColdReach, Counters, LimitLists, LocalTestbed, Maintained, Opened,
@@ -22,8 +22,8 @@ use fsb_testbed::{
 };
 use fsb_vm::machine::{self, Architecture, Patience, find_qemu};
 use fsb_vm::{
-    Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Origin, initramfs,
-    kernel,
+    Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Origin, Share,
+    initramfs, kernel,
 };
 
 use crate::agent;
@@ -45,8 +45,12 @@ pub(super) trait Guests {
         tell: &mut dyn FnMut(Progress),
     ) -> Result<Prepared, TestbedError>;
     /// Boots a guest on the kernel of that release, or on the default one. It need not be up yet.
-    fn boot(&mut self, release: Option<&str>, disks: Vec<HostDisk>)
-    -> Result<Booted, TestbedError>;
+    fn boot(
+        &mut self,
+        release: Option<&str>,
+        disks: Vec<HostDisk>,
+        shares: Vec<HostShare>,
+    ) -> Result<Booted, TestbedError>;
     /// Returns the release, or that of the default kernel if `release` is `None`.
     fn release(&self, release: Option<&str>) -> String;
 }
@@ -134,6 +138,7 @@ impl Guests for Qemu {
         &mut self,
         release: Option<&str>,
         disks: Vec<HostDisk>,
+        shares: Vec<HostShare>,
     ) -> Result<Booted, TestbedError> {
         let Bootable { kernel, initramfs } = self.kernels.find(release)?;
         let (stream, protocol) = UnixStream::pair().map_err(|error| {
@@ -146,6 +151,14 @@ impl Guests for Qemu {
             memory: self.memory,
             cpus: self.cpus,
             root: self.root.clone(),
+            shares: shares
+                .into_iter()
+                .map(|share| Share {
+                    path: share.path,
+                    tag: share.tag,
+                    virtiofsd: share.virtiofsd,
+                })
+                .collect(),
             disks: disks
                 .into_iter()
                 .map(|disk| Disk {

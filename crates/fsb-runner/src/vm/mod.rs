@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use fsb_model::trial::{GUEST, Reason};
 use fsb_model::{Target, Warning};
 use fsb_sys::sandbox;
+use fsb_testbed::ledger::Owner;
 use fsb_testbed::vm::Disks;
 use fsb_testbed::{Activity, Available, Kind, Opened, Progress, Roots, Setup, TestbedError};
 pub use fsb_vm::kernel::{cache_path, is_path, tidy};
@@ -63,9 +64,9 @@ pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
 
 /// Serves a runner until it closes the connection. Finally ends guests and removes disks, also
 /// after an error.
-pub fn serve(stream: UnixStream) -> Result<(), String> {
+pub fn serve(stream: UnixStream, owner: Owner) -> Result<(), String> {
     let (mut guests, host_proc) = (guests::Qemu::default(), sandbox::host_proc());
-    let mut relay = Relay::new(&mut guests);
+    let mut relay = Relay::new(&mut guests, owner);
     relay.outside = host_proc.as_ref().map(Roots::through);
     relay.serve(stream)
 }
@@ -92,12 +93,15 @@ const BURST: u64 = 10_000;
 /// The relay between the runner and the guests.
 struct Relay<'a> {
     guests: &'a mut dyn Guests,
+    /// The owner of entries of the undo ledger.
+    owner: Owner,
+    /// Dropped before the disks and the shared directories, which it uses.
+    running: Option<Running>,
     disks: Disks,
     /// The setup that each guest receives.
     setup: Option<Setup>,
     /// Optional targets that no guest can make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
-    running: Option<Running>,
     /// Warnings that the runner knows.
     told: Vec<Warning>,
     /// The time in addition to that of a trial's own steps.
@@ -118,14 +122,15 @@ struct Running {
 }
 
 impl<'a> Relay<'a> {
-    fn new(guests: &'a mut dyn Guests) -> Self {
+    fn new(guests: &'a mut dyn Guests, owner: Owner) -> Self {
         let (disks, patience) = (Disks::default(), RELEASE);
         Relay {
             guests,
+            owner,
+            running: None,
             disks,
             setup: None,
             unavailable: BTreeMap::new(),
-            running: None,
             told: Vec::new(),
             patience,
             outside: None,
@@ -199,7 +204,7 @@ impl<'a> Relay<'a> {
         let prepared = self.guests.prepare(setup, tell)?;
         let Available { setup, unavailable } = prepared.available;
         self.unavailable = unavailable;
-        self.disks = Disks::open(&setup, self.outside.as_ref(), tell)?;
+        self.disks = Disks::open(&setup, self.owner, self.outside.as_ref(), tell)?;
         let mut controls = setup.controls.clone();
         controls
             .entry("guest-memory".to_owned())
@@ -253,7 +258,9 @@ impl<'a> Relay<'a> {
             kernel: release.clone(),
         };
         let _ = coordinator.send(&Reply::Progress(begun(activity)));
-        let Booted { stream, guest } = self.guests.boot(Some(&release), self.disks.lend()?)?;
+        let Booted { stream, guest } =
+            self.guests
+                .boot(Some(&release), self.disks.lend()?, self.disks.shares())?;
         let failed = |why: String| {
             TestbedError::machine(format!("the guest with Linux {release} does not start"))
                 .tried(why)
@@ -532,7 +539,8 @@ mod tests {
     use fsb_model::trial::Samples;
     use fsb_model::{Amount, Outcome, Target, Warning, WorkloadSpec};
     use fsb_testbed::control::Held;
-    use fsb_testbed::vm::HostDisk;
+    use fsb_testbed::ledger::Owner;
+    use fsb_testbed::vm::{HostDisk, HostShare};
     use fsb_testbed::{
         Abilities, Activity, Kind, Opened, Progress, Provisioned, Setup, TestbedError,
         available_targets,
@@ -644,6 +652,7 @@ mod tests {
             &mut self,
             release: Option<&str>,
             disks: Vec<HostDisk>,
+            _: Vec<HostShare>,
         ) -> Result<Booted, TestbedError> {
             assert!(disks.is_empty(), "nothing here has a medium");
             let mut booted = self.booted.lock().unwrap();
@@ -903,7 +912,7 @@ mod tests {
             looked: Arc::clone(&looked),
         };
         let relay = std::thread::spawn(move || {
-            let mut relay = Relay::new(&mut script);
+            let mut relay = Relay::new(&mut script, Owner::current());
             relay.patience = Duration::from_millis(50);
             relay.serve(back).unwrap();
         });
@@ -1086,7 +1095,7 @@ mod tests {
     #[test]
     fn without_a_virtual_machine_nothing_is_booted() {
         let (coordinator, back) = UnixStream::pair().unwrap();
-        std::thread::spawn(move || super::serve(back));
+        std::thread::spawn(move || super::serve(back, Owner::current()));
         let mut agent = Agent::connect(coordinator, Arc::new(AtomicBool::new(false))).unwrap();
         let refusal = agent
             .open(

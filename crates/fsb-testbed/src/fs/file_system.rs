@@ -32,6 +32,8 @@ pub enum Home {
     Device,
     /// Memory; no medium.
     Memory,
+    /// A directory that the host of a virtual machine makes; no medium.
+    Host,
     /// Nothing at all: the null file system.
     Nowhere,
 }
@@ -151,9 +153,6 @@ pub trait Pooled: Sync {
         options: &[String],
         arguments: &[String],
     ) -> Result<(Vec<String>, Inspection), TestbedError>;
-    /// Returns the reason why these options keep data out of its cache. Returns `None` if they do
-    /// not.
-    fn why_not_warm(&self, options: &[String]) -> Option<String>;
     /// Returns the action that closes it after a killed run.
     fn close_action(&self, device: &Path) -> Result<Action, TestbedError>;
 }
@@ -336,6 +335,12 @@ pub trait FileSystem: Sync {
     fn pooled(&self) -> Option<&'static dyn Pooled> {
         None
     }
+    /// Returns the reason why its data is never in a cache of this kernel with these options.
+    /// Returns `None` if it can be.
+    fn why_not_warm(&self, options: &[String]) -> Option<String> {
+        let _ = options;
+        None
+    }
     /// Returns the programs that change its features after mkfs. Returns `None` if it has none.
     fn tune(&self) -> Option<&'static Tune> {
         None
@@ -512,18 +517,30 @@ pub(super) fn ask_about(name: &str, arguments: &[&str], device: &Path) -> String
 
 /// Refuses a medium and mkfs arguments for a member without a device, which would ignore them.
 pub(super) fn refuse_mkfs_and_medium(spec: &FileSystemSpec, why: &str) -> Result<(), TestbedError> {
-    let refused = |what: String| {
-        TestbedError::request(format!("{} takes no {what}: {why}", spec.fs))
-            .coded(&fsb_model::error::NO_MKFS)
-    };
-    if !spec.mkfs.is_empty() {
-        return Err(refused("mkfs arguments".to_owned()));
+    refuse_mkfs(spec, why)?;
+    refuse_medium(spec, why)
+}
+
+/// Refuses mkfs arguments for a member that is not formatted.
+pub(super) fn refuse_mkfs(spec: &FileSystemSpec, why: &str) -> Result<(), TestbedError> {
+    if spec.mkfs.is_empty() {
+        return Ok(());
     }
-    if spec.medium != Medium::default() {
-        return Err(refused(format!("medium '{}'", spec.medium))
-            .advice(format!("leave out @{}", spec.medium)));
+    Err(takes_none(spec, "mkfs arguments", why))
+}
+
+/// Refuses a medium for a member without a device.
+pub(crate) fn refuse_medium(spec: &FileSystemSpec, why: &str) -> Result<(), TestbedError> {
+    if spec.medium == Medium::default() {
+        return Ok(());
     }
-    Ok(())
+    let medium = format!("medium '{}'", spec.medium);
+    Err(takes_none(spec, &medium, why).advice(format!("leave out @{}", spec.medium)))
+}
+
+fn takes_none(spec: &FileSystemSpec, what: &str, why: &str) -> TestbedError {
+    TestbedError::request(format!("{} takes no {what}: {why}", spec.fs))
+        .coded(&fsb_model::error::NO_MKFS)
 }
 
 /// An option, or a few that belong together.

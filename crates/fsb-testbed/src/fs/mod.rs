@@ -30,6 +30,7 @@ mod reiserfs;
 mod risk;
 mod rpc_services;
 mod server_process;
+mod shared;
 #[cfg(test)]
 mod skeleton;
 mod stacked;
@@ -49,7 +50,7 @@ pub use file_system::{
     Idle, Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, Pooled, Sealing,
     SubvolumeCommands, Tools, Tune,
 };
-pub(crate) use file_system::{Formatted, UNFLUSHED};
+pub(crate) use file_system::{Formatted, UNFLUSHED, refuse_medium};
 pub(crate) use foreign::check as check_foreign;
 use fsb_model::{FileSystemSpec, Target};
 use fsb_sys::error::TestbedError;
@@ -70,6 +71,7 @@ pub(crate) use over::unmount as unmount_beneath;
 pub use risk::{requested_risks, risk_of_choice};
 pub(crate) use risk::{risks_found, risks_of_mount, unseen_risk};
 pub use server_process::ServerUse;
+pub(crate) use shared::VIRTIOFSD;
 
 /// Every file system that fsb knows.
 pub static REGISTRY: &[&dyn FileSystem] = &[
@@ -98,6 +100,8 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &fuse::FUSE2FS,
     &fuse::COMMAND,
     &nfs::NFS,
+    &shared::NINE_P,
+    &shared::VIRTIOFS,
     &overlay::OVERLAY,
     &image::EROFS,
     &image::SQUASHFS,

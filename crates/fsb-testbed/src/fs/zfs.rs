@@ -74,6 +74,13 @@ impl FileSystem for Zfs {
         )
     }
 
+    fn why_not_warm(&self, options: &[String]) -> Option<String> {
+        let value = last_value(options, "primarycache").filter(|value| *value != "all")?;
+        Some(format!(
+            "never warm with primarycache={value}: the cache holds no data"
+        ))
+    }
+
     fn pooled(&self) -> Option<&'static dyn Pooled> {
         Some(&Zfs)
     }
@@ -208,13 +215,6 @@ impl Pooled for Zfs {
         let command = [zpool::PROGRAM.to_owned()].into_iter().chain(words);
         let command = command.chain([device.to_string_lossy().into_owned()]);
         Ok((command.collect(), inspection))
-    }
-
-    fn why_not_warm(&self, options: &[String]) -> Option<String> {
-        let value = last_value(options, "primarycache").filter(|value| *value != "all")?;
-        Some(format!(
-            "never warm with primarycache={value}: the cache holds no data"
-        ))
     }
 
     fn close_action(&self, device: &Path) -> Result<Action, TestbedError> {

@@ -399,7 +399,7 @@ pub(crate) fn check_sizes(
                 .copied()
                 .unwrap_or(setup.size),
             Home::Memory => setup.size,
-            Home::Nowhere => continue,
+            Home::Host | Home::Nowhere => continue,
         };
         let least = member.minimum_size();
         if medium::slice_bytes(size, setup.slices) < least {
@@ -503,6 +503,7 @@ fn sort(target: &Target) -> Sort {
         TargetKind::FileSystem(spec) => match fs::of_target(spec).map(|member| member.home()) {
             Ok(Home::Nowhere) => Sort::Null,
             Ok(Home::Memory) => Sort::Memory,
+            Ok(Home::Host) => Sort::Directory,
             // [`check`] refuses an unknown file system.
             Ok(Home::Device) | Err(_) => Sort::Device,
         },

@@ -181,10 +181,13 @@ impl ReadyFileSystem {
             ),
         };
         // The node may be another one than before.
-        let source = medium.as_ref().map_or_else(
-            || PathBuf::from(member.name()),
-            |medium| medium.device().to_owned(),
-        );
+        let source = match (&medium, member.home()) {
+            (Some(medium), _) => medium.device().to_owned(),
+            (None, Home::Host) => {
+                PathBuf::from(spec.medium.argument.as_deref().unwrap_or_default())
+            }
+            (None, _) => PathBuf::from(member.name()),
+        };
         let shown = medium
             .as_ref()
             .map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
@@ -248,6 +251,11 @@ impl ReadyFileSystem {
                 Err(error)
             }
         }
+    }
+
+    /// Returns whether its files are in a directory of the host of this virtual machine.
+    pub fn is_of_host(&self) -> bool {
+        self.member.home() == Home::Host
     }
 
     pub fn point(&self) -> &Path {
@@ -393,6 +401,11 @@ impl ReadyFileSystem {
     /// Creates a directory that the worker's user owns. The root directory of the file system stays
     /// root's.
     fn make_root(&self) -> Result<(), TestbedError> {
+        // A directory of the host keeps its files, and nothing formats it.
+        if self.member.home() == Home::Host && self.root.exists() {
+            std::fs::remove_dir_all(&self.root)
+                .map_err(|error| self.not_made(&self.root, "remove", &error))?;
+        }
         self.make_directory(&self.root)?;
         self.give_to_user(&self.root)
     }
@@ -521,7 +534,8 @@ impl ReadyFileSystem {
                 format!("{} {why}", self.member.name())
             }
         };
-        let durable = self.member.home() == Home::Device;
+        let home = self.member.home();
+        let durable = matches!(home, Home::Device | Home::Host);
         let abilities = Abilities {
             cold: self.cold,
             kernel_caches_only: !self.is_served()
@@ -536,6 +550,9 @@ impl ReadyFileSystem {
                     Some(_) => {
                         "has a cache that only an export of its pool empties: it needs root and page-cache=remount"
                     }
+                    None if home == Home::Host => {
+                        "is served from the page cache of the host, which no guest empties: it is not known to be cold"
+                    }
                     None => "keeps its files in memory: they are never cold",
                 },
             ),
@@ -543,11 +560,7 @@ impl ReadyFileSystem {
             no_maintenance: self.no_maintenance(),
             no_space_limit: self.no_space_limit(),
             own_cache: self.member.pooled().is_some(),
-            why_not_warm: self
-                .member
-                .pooled()
-                .and_then(|pooled| pooled.why_not_warm(&spec.options))
-                .unwrap_or_default(),
+            why_not_warm: self.member.why_not_warm(&spec.options).unwrap_or_default(),
             sealing: self.member.sealing(),
             ..Abilities::default()
         };

@@ -319,7 +319,7 @@ impl LocalTestbed {
                         TestbedError::machine(format!("no slice {slice} of {text}"))
                     })?)
                 }
-                Home::Memory | Home::Nowhere => None,
+                Home::Memory | Home::Host | Home::Nowhere => None,
             };
         let ledger = self.ledger.as_ref().ok_or_else(closed)?;
         let request = file_system::FileSystemRequest {
@@ -370,7 +370,12 @@ impl LocalTestbed {
         };
         let device = ready.device_directory();
         let storage = Storage::beneath_path(ready.point(), device, &self.outside);
-        if let Some(reason) = storage.elsewhere_beneath() {
+        let elsewhere = if ready.is_of_host() {
+            storage.elsewhere()
+        } else {
+            storage.elsewhere_beneath()
+        };
+        if let Some(reason) = elsewhere {
             storage.restrict_server(&Findings::unknown(reason), provisioned);
         } else if fuse::is_fuse(&mount) {
             let findings = self.probed.entry(name.to_owned()).or_insert_with(|| {

@@ -2,6 +2,7 @@
 
 mod console;
 mod qemu;
+mod share;
 
 use std::fmt;
 use std::fs;
@@ -26,6 +27,9 @@ use crate::error::{VmError, refused};
 use crate::guest;
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
+
+use share::Served;
+pub use share::Share;
 
 pub use qemu::{
     Acceleration, Aio, Architecture, Disk, LAUNCH_ARGUMENT, MachineSpec, Patience, find_qemu,
@@ -97,6 +101,8 @@ pub struct Machine {
     readers: Vec<JoinHandle<()>>,
     heartbeat: Option<Heartbeat>,
     stop: Option<Stop>,
+    /// The servers of its shared directories.
+    _servers: Vec<Served>,
 }
 
 impl Machine {
@@ -114,6 +120,13 @@ impl Machine {
         }
         let plan = Plan::new(&spec, &aio)?;
         let launcher = spec.launcher.clone();
+        let (mut servers, mut sockets) = (Vec::new(), Vec::new());
+        for share in &spec.shares {
+            if let Some((served, socket)) = share.serve(&launcher)? {
+                servers.push(served);
+                sockets.push(socket);
+            }
+        }
         fn failed(error: std::io::Error) -> VmError {
             VmError::machine("no socket pair").tried(&error)
         }
@@ -123,8 +136,9 @@ impl Machine {
             &qemu,
             &launcher,
             &plan.arguments(),
-            plan.descriptors(spec, theirs),
+            plan.descriptors(spec, theirs, sockets),
         )?;
+        machine._servers = servers;
         machine.heartbeat = Some(heartbeat);
         Ok(machine)
     }
@@ -163,6 +177,7 @@ impl Machine {
             readers,
             heartbeat: None,
             stop: None,
+            _servers: Vec::new(),
         };
         let reader = || std::thread::Builder::new().name("console".into());
         let unheard =
@@ -574,6 +589,7 @@ fn start_with(
         protocol: false,
         root: None,
         disks: Vec::new(),
+        shares: Default::default(),
     };
     Machine::start(&qemu, launcher, &plan.arguments(), Vec::new())
 }

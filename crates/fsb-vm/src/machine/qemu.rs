@@ -16,6 +16,7 @@ use crate::error::{VmError, refused};
 use crate::guest;
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
+use crate::machine::share::{Share, shared_text};
 
 /// The component that executes the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -72,6 +73,8 @@ pub struct MachineSpec<'a> {
     /// A directory that the guest sees read-only as
     /// [`GUEST_ROOT`](fsb_model::plan::GUEST_ROOT). The guest runs programs from it.
     pub root: Option<PathBuf>,
+    /// The directories of the host that the guest can mount.
+    pub shares: Vec<Share>,
     /// The acceleration that [`probe`](super::probe()) chose.
     pub acceleration: Acceleration,
     /// The socket that QEMU connects to the guest's port `fsb`.
@@ -271,6 +274,8 @@ pub(super) struct Plan {
     pub root: Option<String>,
     /// Driver, serial number and I/O mode of each disk.
     pub disks: Vec<(&'static str, String, Aio)>,
+    /// The arguments of the shared directories, and whether other processes serve any.
+    pub shares: (Vec<String>, bool),
 }
 
 impl Plan {
@@ -288,11 +293,12 @@ impl Plan {
             }
             disks.push((driver(disk)?, disk.serial.clone(), *aio));
         }
-        let root = spec.root.as_deref().map(text).transpose()?;
-        if let Some(root) = root.as_ref().filter(|root| root.contains(',')) {
-            return Err(VmError::request(format!(
-                "{root}: QEMU shares no directory with a comma in its name"
-            )));
+        let root = spec.root.as_deref().map(shared_text).transpose()?;
+        let (mut shares, mut served) = (Vec::new(), 0);
+        for (index, share) in spec.shares.iter().enumerate() {
+            let fd = HEARTBEAT + 1 + spec.disks.len() as i32 + served;
+            shares.extend(share.arguments(index, fd)?);
+            served += i32::from(share.virtiofsd.is_some());
         }
         Ok(Plan {
             architecture: Architecture::HERE,
@@ -310,15 +316,23 @@ impl Plan {
             root,
             protocol: true,
             disks,
+            shares: (shares, served > 0),
         })
     }
 
-    /// Returns the descriptors that the arguments refer to.
-    pub fn descriptors(&self, spec: MachineSpec<'_>, heartbeat: UnixStream) -> Vec<FdMapping> {
+    /// Returns the descriptors that the arguments refer to. `sockets` lead to the servers of shared
+    /// directories.
+    pub fn descriptors(
+        &self,
+        spec: MachineSpec<'_>,
+        heartbeat: UnixStream,
+        sockets: Vec<OwnedFd>,
+    ) -> Vec<FdMapping> {
         let disks = spec.disks.into_iter().map(|disk| disk.file);
         [OwnedFd::from(spec.protocol), OwnedFd::from(heartbeat)]
             .into_iter()
             .chain(disks)
+            .chain(sockets)
             .zip(PROTOCOL..)
             .map(|(parent_fd, child_fd)| FdMapping {
                 parent_fd,
@@ -361,8 +375,15 @@ impl Plan {
         // Memory that is backed before the guest starts causes no page faults in the host during a
         // sample.
         add(&["-m", &format!("{mebibytes}M"), "-object"]);
+        let (shares, served) = &self.shares;
+        // A server of another process reads and writes the guest's memory.
+        let memory = if *served {
+            "memory-backend-memfd,share=on"
+        } else {
+            "memory-backend-ram"
+        };
         add(&[&format!(
-            "memory-backend-ram,id=ram,size={mebibytes}M,prealloc=on,prealloc-threads={}",
+            "{memory},id=ram,size={mebibytes}M,prealloc=on,prealloc-threads={}",
             cpus.min(8)
         )]);
         add(&[
@@ -404,6 +425,7 @@ impl Plan {
                 &format!("virtio-9p-pci,fsdev=root,mount_tag={}", guest::ROOT_TAG),
             ]);
         }
+        add(&shares.iter().map(String::as_str).collect::<Vec<_>>());
         for (index, (driver, serial, aio)) in self.disks.iter().enumerate() {
             let set = index + 1;
             add(&[
@@ -524,6 +546,7 @@ mod tests {
             protocol: true,
             disks,
             root: None,
+            shares: (Vec::new(), false),
         }
     }
 

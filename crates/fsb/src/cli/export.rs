@@ -338,7 +338,7 @@ fn recipe(target: &Target, image: u64, like_disk: Option<u64>) -> anyhow::Result
             in_memory: true,
         }),
         (Home::Device, "device", Some(path)) => Some(Source::Device(path.clone())),
-        (Home::Device, ..) => None,
+        (Home::Device | Home::Host, ..) => None,
     };
     let made = match source {
         Some(source) => Made::FileSystem {

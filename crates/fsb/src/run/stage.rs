@@ -41,9 +41,12 @@ impl Stage {
         tidy_up();
         let owner = serde_json::to_string(&Owner::current())?;
         let place = record.plan.place;
-        let watcher = (place == Place::Host && LocalTestbed::may_leave(&schedule::setup(record)))
-            .then(watcher)
-            .flatten();
+        let setup = schedule::setup(record);
+        let may_leave = match place {
+            Place::Host => LocalTestbed::may_leave(&setup),
+            Place::Vm => fsb_testbed::vm::may_leave(&setup),
+        };
+        let watcher = may_leave.then(watcher).flatten();
         let agent = match place {
             Place::Host => AGENT_ARGUMENT,
             Place::Vm => vm::VM_PROXY_ARGUMENT,

@@ -41,6 +41,33 @@ fn send(pid: i32, signal: Signal) {
 }
 
 #[test]
+fn directories_that_guests_share_end_with_a_killed_coordinator() {
+    let kernel = needs!(kernel());
+    let before = traces();
+    let scratch = scratch();
+    let arguments = "9p virtiofs --dir . --blocks 50 --out run";
+    let mut coordinator = Coordinator(
+        run(scratch.path(), &kernel, &words(arguments))
+            .spawn()
+            .unwrap(),
+    );
+    wait_until("a trial in the guest", LONG, || {
+        !trials(&scratch.path().join("run")).is_empty()
+    });
+    let shared = || {
+        let entries = std::fs::read_dir(scratch.path()).unwrap().flatten();
+        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.any(|name| name.starts_with(".fsb-"))
+    };
+    assert!(shared());
+    coordinator.0.kill().unwrap();
+    coordinator.0.wait().unwrap();
+    wait_until("the watcher", LONG, || !shared());
+    expect_no_traces(&before);
+    assert!(qemu().is_empty() && processes(&["virtiofsd"]).is_empty());
+}
+
+#[test]
 fn a_killed_coordinator_takes_the_guest_and_its_disk_along() {
     let kernel = needs!(kernel());
     let before = traces();

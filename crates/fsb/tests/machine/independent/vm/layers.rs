@@ -69,3 +69,41 @@ fn mapped_devices_are_measured() {
         assert!(made["summary"].as_str().unwrap().contains(says), "{made:#}");
     }
 }
+
+/// Returns what a run left in `directory` beside its plan and its results.
+fn left(directory: &std::path::Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        names.push(entry.unwrap().file_name().to_string_lossy().into_owned());
+    }
+    names.retain(|name| name != "run" && name != "tiny.toml");
+    names
+}
+
+#[test]
+fn directories_of_the_host_are_measured_and_removed() {
+    let kernel = needs!(kernel());
+    let scratch = scratch();
+    let targets = ["9p", "nine-loose=9p,cache=loose", "virtiofs"];
+    let arguments = [&targets[..], &["--dir", ".", "--out", "run"]].concat();
+    let output = run(scratch.path(), &kernel, &arguments).output().unwrap();
+    expect_code(&output, 0);
+    let run = scratch.path().join("run");
+    for trial in trials(&run) {
+        let is_cold = trial["workload"].as_str().unwrap().contains("cold");
+        let expected = if is_cold { "not_applicable" } else { "ok" };
+        assert_eq!(trial["outcome"], expected, "{trial:#}");
+    }
+    let record = record(&run);
+    for (target, served) in [
+        ("9p", "security_model=passthrough"),
+        ("nine-loose", "security_model=passthrough"),
+        ("virtiofs", "virtiofsd"),
+    ] {
+        let about = &record["targets"][target];
+        assert!(about["notes"].to_string().contains(served), "{about:#}");
+        assert_eq!(about["unproven"][0]["promise"], "durable", "{about:#}");
+        assert!(about["storage"].as_array().unwrap().len() > 2, "{about:#}");
+    }
+    assert_eq!(left(scratch.path()), Vec::<String>::new());
+}
