@@ -227,8 +227,6 @@ fn is_refused(error: &std::io::Error) -> bool {
 /// Reads the signatures of an unused device.
 fn content(path: &Path) -> DiskState {
     let is_root = rustix::process::geteuid().is_root();
-    let is_refused =
-        |error: &std::io::Error| matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM));
     let unknown = |reason: String, error: Option<&std::io::Error>| DiskState::Unknown {
         reason,
         needs_root: !is_root && error.is_some_and(is_refused),

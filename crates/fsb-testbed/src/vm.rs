@@ -18,7 +18,7 @@ use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, memory, program};
 
 use crate::control;
-use crate::fs::{self, Home};
+use crate::fs::{self, FileSystem, Home};
 use crate::ledger::{self, EntryHandle, Ledger, Owner};
 use crate::medium::{self, Claimed, MediumRequest, Member, VM_SERIAL};
 use crate::storage::Storage;
@@ -118,34 +118,32 @@ fn check_target(target: &Target) -> Result<(), TestbedError> {
         }
         Home::Host => {
             fs::refuse_medium(spec, "its files are in a directory of the host")?;
-            virtiofsd_for(member.name())?;
+            share_server(member)?;
         }
         Home::Memory | Home::Nowhere => {}
     }
     Ok(())
 }
 
-/// Returns the program that serves directories of this machine to mounts of that kind. Returns
-/// `None` if QEMU itself does.
-fn virtiofsd_for(kind: &str) -> Result<Option<PathBuf>, TestbedError> {
-    if kind != "virtiofs" {
+/// Returns the program that serves the directory of a target. Returns `None` if QEMU itself does.
+fn share_server(member: &dyn FileSystem) -> Result<Option<PathBuf>, TestbedError> {
+    let Some(server) = member.share_server() else {
         return Ok(None);
-    }
+    };
     if !is_root() {
-        return Err(TestbedError::machine(
-            "virtiofs needs root: its server opens files for every user",
-        )
-        .coded(&fsb_model::error::NEEDS_ROOT)
-        .advice("run it as root, or measure 9p"));
+        let what = format!("{} needs root", member.name());
+        return Err(TestbedError::machine(what)
+            .coded(&fsb_model::error::NEEDS_ROOT)
+            .tried("its server opens the files of every user")
+            .advice("run it as root, or measure 9p"));
     }
-    let (name, package) = fs::VIRTIOFSD;
-    // Distributions keep it outside PATH.
-    let places = ["/usr/libexec", "/usr/lib/qemu", "/usr/lib"];
-    let found = places.iter().map(|place| Path::new(place).join(name));
-    match found.into_iter().find(|path| path.is_file()) {
-        Some(path) => Ok(Some(path)),
-        None => program::require(name, package).map(Some),
+    for place in server.places {
+        let path = Path::new(place).join(server.name);
+        if path.is_file() {
+            return Ok(Some(path));
+        }
     }
+    program::require(server.name, server.package).map(Some)
 }
 
 fn is_root() -> bool {
@@ -155,16 +153,13 @@ fn is_root() -> bool {
 /// Returns whether a run of `setup` in a virtual machine can leave changes on this machine that
 /// the kernel does not revert: directories that guests share.
 pub fn may_leave(setup: &Setup) -> bool {
-    setup
-        .targets
-        .iter()
-        .any(|target| shared_kind(target).is_some())
+    setup.targets.iter().any(|target| shared(target).is_some())
 }
 
-/// Returns the kind of mount of a target whose files are in a directory of this machine.
-fn shared_kind(target: &Target) -> Option<&'static str> {
+/// Returns the file system of a target whose files are in a directory of this machine.
+fn shared(target: &Target) -> Option<&'static dyn FileSystem> {
     let member = fs::of_target(target.file_system()?).ok()?;
-    (member.home() == Home::Host).then(|| member.name())
+    (member.home() == Home::Host).then_some(member)
 }
 
 /// Files that programs read if they exist: the features that mkfs gives to ext2, ext3 and ext4.
@@ -287,7 +282,7 @@ pub struct HostShare {
     /// The name by which the guest mounts it.
     pub tag: String,
     /// The program that serves it. QEMU does if there is none.
-    pub virtiofsd: Option<PathBuf>,
+    pub server: Option<PathBuf>,
 }
 
 /// The directory behind a target.
@@ -316,14 +311,19 @@ impl Shares {
             directories: Vec::new(),
         };
         for target in &setup.targets {
-            if let Some(kind) = shared_kind(target) {
-                shares.add(&target.name, kind, &setup.dir)?;
+            if let Some(member) = shared(target) {
+                shares.add(&target.name, member, &setup.dir)?;
             }
         }
         Ok(Some(shares))
     }
 
-    fn add(&mut self, target: &str, kind: &str, within: &Path) -> Result<(), TestbedError> {
+    fn add(
+        &mut self,
+        target: &str,
+        member: &dyn FileSystem,
+        within: &Path,
+    ) -> Result<(), TestbedError> {
         let unusable = |path: &Path, verb: &str, error: std::io::Error| {
             TestbedError::machine(format!("no directory for {target} in {}", within.display()))
                 .tried(attempt(verb, path, &error))
@@ -339,7 +339,7 @@ impl Shares {
         let share = HostShare {
             path: shared.clone(),
             tag: format!("{SHARE_TAG}{}", self.directories.len()),
-            virtiofsd: virtiofsd_for(kind)?,
+            server: share_server(member)?,
         };
         self.directories.push(SharedDirectory {
             target: target.to_owned(),
@@ -635,14 +635,14 @@ impl Disks {
         };
         let storage = Storage::beneath_path(&found.share.path, None, &Roots::default());
         storage.restrict_guest(1, target, provisioned);
-        let note = match (&found.share.virtiofsd, is_root()) {
-            (Some(_), _) => "served by virtiofsd with its page cache as it is by default",
-            (None, true) => "served by QEMU with security_model=passthrough",
+        let note = match (&found.share.server, is_root()) {
+            (Some(server), _) => format!("served by {} as it is by default", server.display()),
+            (None, true) => "served by QEMU with security_model=passthrough".to_owned(),
             (None, false) => {
-                "served by QEMU with security_model=mapped-xattr: owners and modes are extended attributes of the host's files"
+                "served by QEMU with security_model=mapped-xattr: owners and modes are extended attributes of the host's files".to_owned()
             }
         };
-        provisioned.record.notes.push(note.to_owned());
+        provisioned.record.notes.push(note);
     }
 
     /// Adds the identity of the device behind a disk of the guest to its record. A resume compares

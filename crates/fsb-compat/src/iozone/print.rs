@@ -758,23 +758,24 @@ mod tests {
         let mut lines = table.lines().skip(2);
         let (mut text, mut report) = (heading(options), Report::default());
         for sizes in rows(options) {
-            let mut numbers = lines
-                .next()
-                .unwrap()
-                .split_whitespace()
-                .skip(2)
-                .map(|word| word.parse().unwrap());
             report.start(sizes);
             text.push_str(&row(sizes));
+            // Large numbers fill their columns, so that no blank divides them.
+            let mut rest = &lines.next().unwrap()[row(sizes).len()..];
             for piece in pieces(options) {
                 match piece {
                     Piece::Do(_, column) | Piece::Zero(column) => {
-                        let value = numbers.next().unwrap();
+                        let (word, after) = rest.split_at(WIDTHS[column]);
+                        let value = word.trim().parse().unwrap();
+                        rest = after;
                         report.put(column, value, 0.0);
                         text.push_str(&number(column, value));
                     }
                     Piece::Silently(_) => {}
-                    Piece::Blank(test) => text.push_str(blank(test)),
+                    Piece::Blank(test) => {
+                        rest = &rest[blank(test).len()..];
+                        text.push_str(blank(test));
+                    }
                 }
             }
             text.push('\n');

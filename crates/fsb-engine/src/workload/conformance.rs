@@ -1130,7 +1130,7 @@ fn labels_say_what_makes_a_cell_another_one() {
         (
             "setxattr",
             &[("overwrite", true.into())],
-            "setxattr overwrite 32 on 4K files",
+            "setxattr overwrite 32 B on 4K files",
         ),
         (
             "getxattr",

@@ -156,7 +156,7 @@ impl Guests for Qemu {
                 .map(|share| Share {
                     path: share.path,
                     tag: share.tag,
-                    virtiofsd: share.virtiofsd,
+                    virtiofsd: share.server,
                 })
                 .collect(),
             disks: disks

@@ -187,6 +187,17 @@ pub struct Sealing {
     pub read_only: bool,
 }
 
+/// A program of the host that serves a directory to a guest.
+#[derive(Debug)]
+pub struct ShareServer {
+    /// Its name.
+    pub name: &'static str,
+    /// Its Debian packages.
+    pub package: &'static str,
+    /// Directories outside PATH in which distributions keep it.
+    pub places: &'static [&'static str],
+}
+
 /// A mount that holds until it is unmounted.
 #[derive(Debug, Default)]
 pub struct Mounted {
@@ -339,6 +350,11 @@ pub trait FileSystem: Sync {
     /// Returns `None` if it can be.
     fn why_not_warm(&self, options: &[String]) -> Option<String> {
         let _ = options;
+        None
+    }
+    /// Returns the program of the host that serves its directory to a guest. Returns `None` if the
+    /// hypervisor does.
+    fn share_server(&self) -> Option<&'static ShareServer> {
         None
     }
     /// Returns the programs that change its features after mkfs. Returns `None` if it has none.

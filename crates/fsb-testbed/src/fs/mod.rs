@@ -48,7 +48,7 @@ use file_system::version_in;
 pub use file_system::{
     Beneath, Cause, Choice, DeviceSize, ExternalJournal, FileSystem, FirstWrites, Hazard, Home,
     Idle, Inspection, Journal, MaintenanceCommands, MountRequest, Mounted, Pooled, Sealing,
-    SubvolumeCommands, Tools, Tune,
+    ShareServer, SubvolumeCommands, Tools, Tune,
 };
 pub(crate) use file_system::{Formatted, UNFLUSHED, refuse_medium};
 pub(crate) use foreign::check as check_foreign;
@@ -71,7 +71,6 @@ pub(crate) use over::unmount as unmount_beneath;
 pub use risk::{requested_risks, risk_of_choice};
 pub(crate) use risk::{risks_found, risks_of_mount, unseen_risk};
 pub use server_process::ServerUse;
-pub(crate) use shared::VIRTIOFSD;
 
 /// Every file system that fsb knows.
 pub static REGISTRY: &[&dyn FileSystem] = &[

@@ -13,13 +13,17 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::mount as kernel;
 
 use super::file_system::{
-    FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs, with_options,
+    FileSystem, Home, Inspection, MountRequest, Mounted, ShareServer, Tools, refuse_mkfs,
+    with_options,
 };
 use super::option_table::OptionTable;
 use crate::declared::{DeclaredOption, key};
 
-/// The program that serves virtiofs, with its Debian package.
-pub(crate) const VIRTIOFSD: (&str, &str) = ("virtiofsd", "virtiofsd or qemu-system-common");
+static VIRTIOFSD: ShareServer = ShareServer {
+    name: "virtiofsd",
+    package: "virtiofsd",
+    places: &["/usr/libexec", "/usr/lib/qemu", "/usr/lib"],
+};
 
 /// A file system that mounts a directory of the host.
 pub(super) struct Shared {
@@ -29,6 +33,7 @@ pub(super) struct Shared {
     /// Values of the option `cache` with which the guest keeps data of files that it opens again.
     /// Empty if nothing does.
     keeping: &'static [&'static str],
+    server: Option<&'static ShareServer>,
     /// The mount options that fsb sets.
     fixed: &'static [&'static str],
     options: &'static OptionTable,
@@ -39,6 +44,7 @@ pub(super) static NINE_P: Shared = Shared {
     about: "A directory of the host, served by QEMU; only in a virtual machine.",
     modules: &["9p", "9pnet_virtio"],
     keeping: &["loose", "fscache"],
+    server: None,
     fixed: &["trans=virtio", "version=9p2000.L"],
     options: &OPTIONS_9P,
 };
@@ -48,6 +54,7 @@ pub(super) static VIRTIOFS: Shared = Shared {
     about: "A directory of the host, served by virtiofsd; only in a virtual machine, with root.",
     modules: &["virtiofs"],
     keeping: &[],
+    server: Some(&VIRTIOFSD),
     fixed: &[],
     options: &OPTIONS_VIRTIOFS,
 };
@@ -71,6 +78,10 @@ impl FileSystem for Shared {
 
     fn only_in_a_guest(&self) -> Option<&'static str> {
         Some("a host shares its directories with guests")
+    }
+
+    fn share_server(&self) -> Option<&'static ShareServer> {
+        self.server
     }
 
     fn home(&self) -> Home {

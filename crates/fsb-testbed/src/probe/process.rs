@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use fsb_model::errno;
-use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::error::{Refusal, attempt};
 use fsb_sys::{poll_until, process, random_name};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, open, openat, unlinkat};
 use rustix::io::Errno;
@@ -171,16 +171,14 @@ enum Ended {
 /// Returns even if calls there do not. The undo ledger knows the directory of the probe before it
 /// is made, so that nothing is left if both processes are killed.
 pub(crate) fn probe_server(directory: &Path) -> Findings {
-    server_findings(directory).unwrap_or_else(|reason| Findings::unknown(&reason))
+    server_findings(directory).unwrap_or_else(|reason| Findings::unknown(&reason.to_string()))
 }
 
-fn server_findings(directory: &Path) -> Result<Findings, String> {
-    let refused = |error: TestbedError| error.to_string();
-    let place = ledger::default_directory().map_err(refused)?;
-    let ledger = Ledger::open(&place, Owner::current(), control::RULES).map_err(refused)?;
-    let (path, handle) = ledger
-        .record_directory(directory, rustix::process::geteuid().as_raw())
-        .map_err(refused)?;
+fn server_findings(directory: &Path) -> Result<Findings, Refusal> {
+    let place = ledger::default_directory()?;
+    let ledger = Ledger::open(&place, Owner::current(), control::RULES)?;
+    let uid = rustix::process::geteuid().as_raw();
+    let (path, handle) = ledger.record_directory(directory, uid)?;
     let name = path.file_name().unwrap_or_default();
     let (mut findings, mut failure) = (None, None);
     let ended = converse(directory, name, SERVER, &mut |report| match report {
@@ -190,7 +188,7 @@ fn server_findings(directory: &Path) -> Result<Findings, String> {
     });
     let ended = match ended {
         // The removal would not return either. The entry stays for 'fsb clean'.
-        Ok(Ended::Hangs) => return Err(hangs(None, true, &name.to_string_lossy()).text),
+        Ok(Ended::Hangs) => return Err(hangs(None, true, &name.to_string_lossy()).text.into()),
         Ok(Ended::Done) => "the probe found no FUSE server".to_owned(),
         Ok(Ended::Died(status)) => format!("the process of the probe ended early: {status}"),
         Err(error) => format!(
@@ -199,11 +197,11 @@ fn server_findings(directory: &Path) -> Result<Findings, String> {
         ),
     };
     // The process has removed its directory, unless it was killed.
-    let undone = ledger.undo(handle).map_err(refused);
+    let undone = ledger.undo(handle);
     match (findings, failure) {
-        (_, Some(failure)) => Err(failure),
-        (None, None) => Err(ended),
-        (Some(findings), None) => undone.map(|_| findings),
+        (_, Some(failure)) => Err(failure.into()),
+        (None, None) => Err(ended.into()),
+        (Some(findings), None) => Ok(undone.map(|_| findings)?),
     }
 }
 

@@ -1,6 +1,7 @@
 //! QEMU: its command line, its console, its end.
 
 mod console;
+mod launch;
 mod qemu;
 mod share;
 
@@ -28,13 +29,10 @@ use crate::guest;
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 
+pub use launch::{LAUNCH_ARGUMENT, launch_main};
+pub use qemu::{Acceleration, Aio, Architecture, Disk, MachineSpec, Patience, find_qemu};
 use share::Served;
 pub use share::Share;
-
-pub use qemu::{
-    Acceleration, Aio, Architecture, Disk, LAUNCH_ARGUMENT, MachineSpec, Patience, find_qemu,
-    launch_main,
-};
 
 /// The reason that a machine stopped. `Display` is half a sentence for "guest stopped: …".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +100,7 @@ pub struct Machine {
     heartbeat: Option<Heartbeat>,
     stop: Option<Stop>,
     /// The servers of its shared directories.
-    _servers: Vec<Served>,
+    servers: Vec<Served>,
 }
 
 impl Machine {
@@ -138,7 +136,12 @@ impl Machine {
             &plan.arguments(),
             plan.descriptors(spec, theirs, sockets),
         )?;
-        machine._servers = servers;
+        for server in &mut servers {
+            if let Some(errors) = server.errors() {
+                machine.hear_complaints(errors)?;
+            }
+        }
+        machine.servers = servers;
         machine.heartbeat = Some(heartbeat);
         Ok(machine)
     }
@@ -177,29 +180,38 @@ impl Machine {
             readers,
             heartbeat: None,
             stop: None,
-            _servers: Vec::new(),
+            servers: Vec::new(),
         };
-        let reader = || std::thread::Builder::new().name("console".into());
-        let unheard =
-            |error| VmError::machine("no thread to hear the guest").tried(describe_spawn(&error));
         if let Some(out) = out {
             let console = Arc::clone(&machine.console);
-            let thread = reader().spawn(move || listen(out, |bytes| lock(&console).take(bytes)));
-            machine.readers.push(thread.map_err(unheard)?);
+            machine.hear(move || listen(out, |bytes| lock(&console).take(bytes)))?;
         }
         if let Some(out) = errors {
-            let complaints = Arc::clone(&machine.complaints);
-            let thread = reader().spawn(move || {
-                listen(out, |bytes| {
-                    let mut text = lock(&complaints);
-                    if text.len() < 16 * 1024 {
-                        text.push_str(&String::from_utf8_lossy(bytes));
-                    }
-                });
-            });
-            machine.readers.push(thread.map_err(unheard)?);
+            machine.hear_complaints(out)?;
         }
         Ok(machine)
+    }
+
+    fn hear(&mut self, listen: impl FnOnce() + Send + 'static) -> Result<(), VmError> {
+        let reader = std::thread::Builder::new().name("console".into());
+        let thread = reader.spawn(listen).map_err(|error| {
+            VmError::machine("no thread to hear the guest").tried(describe_spawn(&error))
+        })?;
+        self.readers.push(thread);
+        Ok(())
+    }
+
+    /// Keeps the error messages of QEMU, or of a server beside it.
+    fn hear_complaints(&mut self, from: impl Read + Send + 'static) -> Result<(), VmError> {
+        let complaints = Arc::clone(&self.complaints);
+        self.hear(move || {
+            listen(from, |bytes| {
+                let mut text = lock(&complaints);
+                if text.len() < 16 * 1024 {
+                    text.push_str(&String::from_utf8_lossy(bytes));
+                }
+            });
+        })
     }
 
     /// Returns at most `lines` last lines of the guest's console, oldest first.

@@ -1,22 +1,20 @@
 //! The QEMU program: the parameters of a machine, the command line, and the I/O modes for a disk.
 
-use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
 use fsb_model::error::TOOL_MISSING;
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
+use super::launch::LAUNCH_ARGUMENT;
+use super::share::{Share, shared_text};
 use crate::error::{VmError, refused};
 use crate::guest;
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
-use crate::machine::share::{Share, shared_text};
 
 /// The component that executes the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -491,31 +489,6 @@ pub(super) fn text(path: &std::path::Path) -> Result<String, VmError> {
         .to_str()
         .ok_or_else(|| VmError::request(format!("{} is not a name in UTF-8", path.display())))?;
     Ok(text.to_owned())
-}
-
-// Runs between fork and QEMU. Only the process that is to die can request its death signal.
-
-/// The first argument of this program if it only becomes QEMU; [`launch_main`] runs that role.
-pub const LAUNCH_ARGUMENT: &str = "__vm-machine";
-
-/// Runs the role [`LAUNCH_ARGUMENT`], given the arguments after it. Requests a death signal from
-/// its parent, whose process id is the first argument, and executes the program that the others
-/// name. Returns only if that failed.
-pub fn launch_main(arguments: &[OsString]) -> VmError {
-    let [parent, program, arguments @ ..] = arguments else {
-        return VmError::request("a machine needs its parent and its program");
-    };
-    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return VmError::machine("cannot ask to die with the parent")
-            .tried(&std::io::Error::from(error));
-    }
-    // The parent may have died before the request.
-    let alive = getppid().map(|pid| pid.as_raw_nonzero().get().to_string());
-    if alive.as_deref() != parent.to_str() {
-        return VmError::machine("the parent is gone");
-    }
-    let error = Command::new(program).args(arguments).exec();
-    VmError::machine(format!("cannot execute {}", program.display())).tried(&error)
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use command_fds::{CommandFdExt, FdMapping};
 
-use super::qemu::{LAUNCH_ARGUMENT, text};
+use super::launch::LAUNCH_ARGUMENT;
 use crate::error::{VmError, refused};
 
 /// A directory of the host that the guest can mount.
@@ -29,6 +29,13 @@ pub struct Share {
 #[derive(Debug)]
 pub(super) struct Served(Child);
 
+impl Served {
+    /// Takes the stream of its error messages.
+    pub fn errors(&mut self) -> Option<ChildStderr> {
+        self.0.stderr.take()
+    }
+}
+
 impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -44,7 +51,7 @@ impl Share {
     ///
     /// # Errors
     ///
-    /// Fails if there is no socket, or if the program cannot be executed.
+    /// Fails if no socket can be made, or if the program cannot be executed.
     pub(super) fn serve(&self, launcher: &Path) -> Result<Option<(Served, OwnedFd)>, VmError> {
         let Some(program) = &self.virtiofsd else {
             return Ok(None);
@@ -60,7 +67,7 @@ impl Share {
             .args(["-o", &format!("source={}", shared_text(&self.path)?)])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(Stdio::piped());
         let mapping = FdMapping {
             parent_fd: listener.into(),
             child_fd: LISTENER,
@@ -114,14 +121,15 @@ fn connected(tag: &str) -> io::Result<(UnixListener, UnixStream)> {
     Ok((listener, stream))
 }
 
-/// Converts the path of a directory to text, which must have no comma: in options of QEMU and of
-/// virtiofsd one begins the next property.
+/// Converts the path of a directory to text. It must have no comma, which begins the next property
+/// in options of QEMU and of virtiofsd.
 pub(super) fn shared_text(path: &Path) -> Result<String, VmError> {
-    let path = text(path)?;
-    if path.contains(',') {
-        return Err(VmError::request(format!(
-            "{path}: QEMU shares no directory with a comma in its name"
-        )));
+    let refused = |why: &str| VmError::request(format!("{} {why}", path.display()));
+    let text = path
+        .to_str()
+        .ok_or_else(|| refused("is not a name in UTF-8"))?;
+    if text.contains(',') {
+        return Err(refused("has a comma: QEMU shares no such directory"));
     }
-    Ok(path)
+    Ok(text.to_owned())
 }

@@ -39,7 +39,6 @@ Examples:
 /// List file systems, media, disks, workloads, suites and more
 ///
 /// The families are file-systems, media, disks, controls, interference, workloads, backends,
-/// The families are file-systems, media, disks, controls, interference, workloads, backends,
 /// suites, plans, tools, published, exporters, metrics and formats.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

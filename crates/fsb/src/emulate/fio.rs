@@ -82,7 +82,7 @@ pub struct Arguments {
     /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
-    /// Keep the run in a new directory, for 'fsb report' and 'fsb compare'
+    /// Keep the run in a new directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Run although another fsb measures; both results are affected

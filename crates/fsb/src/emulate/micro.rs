@@ -183,9 +183,9 @@ impl Args for Arguments {
             .value_name("DIR")
             .value_parser(value_parser!(PathBuf));
         let out = out
-            .help("Keep the run in a new directory, for 'fsb report' and 'fsb compare'")
+            .help("Keep the run in a new directory")
             .help_heading(heading::OUTPUT);
-        let command = command.arg(out);
+        let command = command.arg(out.hide_short_help(true));
         let about = Arg::new(HELP_OPTION)
             .long(HELP_OPTION)
             .value_name("NAME")

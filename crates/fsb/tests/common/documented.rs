@@ -52,6 +52,11 @@ pub fn lay_results() -> tempfile::TempDir {
         )
         .unwrap();
     }
+    fs::write(
+        at("create.csv"),
+        "#,value,unit\n1,2103.5,µs\n2,1988.25,µs\n",
+    )
+    .unwrap();
     for name in ["a.txt", "b.txt"] {
         fs::copy(data.join("tool-output/postmark-1.53.txt"), at(name)).unwrap();
     }

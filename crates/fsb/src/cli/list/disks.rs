@@ -171,9 +171,15 @@ fn sentence(state: &DiskState) -> String {
 }
 
 fn commands(disk: &Disk, state: &DiskState, prefix: Option<&str>) -> Vec<DiskCommand> {
-    let root = prefix.map_or_else(String::new, |prefix| format!("{prefix} "));
-    let path = disk.path.display();
-    let on_device = format!("{root}fsb run {EXAMPLE}@{path}");
+    let fsb = |words: &[&str]| {
+        let program = prefix.into_iter().chain(["fsb"]);
+        program
+            .chain(words.iter().copied())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let path = disk.path.display().to_string();
+    let target = format!("{EXAMPLE}@{path}");
     let command = |command: String, effect: &'static str| DiskCommand { command, effect };
     match state {
         DiskState::Mounted {
@@ -185,22 +191,19 @@ fn commands(disk: &Disk, state: &DiskState, prefix: Option<&str>) -> Vec<DiskCom
             vec![
                 command(format!("fsb run {point}"), "in its file system"),
                 command(
-                    format!("{root}fsb run {EXAMPLE} --dir {point}"),
+                    fsb(&["run", EXAMPLE, "--dir", &point]),
                     "on an image in its file system",
                 ),
             ]
         }
-        DiskState::Empty => vec![command(on_device, "writes over all of it")],
+        DiskState::Empty => vec![command(fsb(&["run", &target]), "writes over all of it")],
         DiskState::Holds { .. } => vec![command(
-            format!("{on_device} --wipe {path}"),
+            fsb(&["run", &target, "--wipe", &path]),
             "destroys all that is on it",
         )],
         DiskState::Unknown {
             needs_root: true, ..
-        } => vec![command(
-            format!("{root}fsb list disks"),
-            "reads what is on it",
-        )],
+        } => vec![command(fsb(&["list", "disks"]), "reads what is on it")],
         _ => Vec::new(),
     }
 }
