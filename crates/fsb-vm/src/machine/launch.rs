@@ -1,4 +1,4 @@
-//! What runs between fork and QEMU or virtiofsd: only the process that is to die can request its
+//! The role between fork and QEMU or virtiofsd: only the process that is to die can request its
 //! death signal.
 
 use std::ffi::OsString;

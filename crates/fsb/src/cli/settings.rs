@@ -122,10 +122,16 @@ fn argument<C: TakesSettings>(setting: &'static Setting) -> Arg {
 fn with_value(argument: Arg, setting: &'static Setting) -> Arg {
     argument
         .value_name(setting.placeholder())
-        .value_parser(move |text: &str| match setting.name {
-            "uid" => setting.read(&account::uid(text)?.to_string()),
-            "gid" => setting.read(&account::gid(text)?.to_string()),
-            _ => setting.read(text),
+        .value_parser(move |text: &str| {
+            let number = match setting.name {
+                "uid" => account::uid(text),
+                "gid" => account::gid(text),
+                _ => return setting.read(text),
+            };
+            match number {
+                Ok(number) => setting.read(&number.to_string()),
+                Err(refusal) => Err(refusal.to_string()),
+            }
         })
 }
 

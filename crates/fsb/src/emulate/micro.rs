@@ -29,6 +29,7 @@ use fsb_runner::plan_file::{PlanFile, Resolved, typed};
 use fsb_stats::{describe, normality, quantile, t_interval, warm_up_length};
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::owner;
+use fsb_sys::error::Refusal;
 use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -570,7 +571,7 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
 fn account(
     option: &str,
     text: Option<&String>,
-    find: fn(&str) -> Result<u32, String>,
+    find: fn(&str) -> Result<u32, Refusal>,
 ) -> anyhow::Result<Option<u32>> {
     let number = text.map(|text| find(text)).transpose();
     number.map_err(|why| failure::error(&code::INVALID_MICRO, format!("--{option}: {why}")))

@@ -453,7 +453,10 @@ fn differences_of_2011_are_not_beside_another_state_or_other_options() {
     let other = claims(&read("any"), ["ext3", "ext2"]).unwrap();
     assert_eq!(other["rows"].as_array().map(Vec::len), Some(0), "{other:#}");
     let reason = other["withheld"].as_str().unwrap();
-    assert!(reason.contains("read (here cache=any"), "{reason}");
+    assert!(
+        reason.contains("read (here backend=psync,cache=any"),
+        "{reason}"
+    );
     let mixed = read("cold") + &matrix("reread", "64K..128K", "4K..8K", "any");
     let mixed = claims(&mixed, ["ext4", "xfs"]).unwrap();
     assert!(!mixed["rows"].as_array().unwrap().is_empty(), "{mixed:#}");
@@ -466,7 +469,10 @@ fn differences_of_2011_are_not_beside_another_state_or_other_options() {
         "{mixed:#}"
     );
     let reason = mixed["withheld"].as_str().unwrap();
-    assert!(reason.contains("reread (here cache=any"), "{reason}");
+    assert!(
+        reason.contains("reread (here backend=psync,cache=any"),
+        "{reason}"
+    );
     let single =
         "[[workload]]\nname = 'read'\nfile_size = '64K'\nblock_size = '4K'\ncache = 'cold'\n";
     assert!(
