@@ -102,7 +102,7 @@ fn directories_of_the_host_are_measured_and_removed() {
     ] {
         let about = &record["targets"][target];
         assert!(about["notes"].to_string().contains(served), "{about:#}");
-        assert_eq!(about["unproven"][0]["promise"], "durable", "{about:#}");
+        assert_eq!(about["unproven"][0]["promise"], "synced_files", "{about:#}");
         assert!(about["storage"].as_array().unwrap().len() > 2, "{about:#}");
     }
     assert_eq!(left(scratch.path()), Vec::<String>::new());
