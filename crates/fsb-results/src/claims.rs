@@ -16,6 +16,7 @@ use fsb_stats::compare::{CompareRequest, TVerdict, compare};
 use fsb_store::journal::CompactTrial;
 
 use crate::matrices::of_matrices;
+use crate::published;
 
 /// The sizes of the files of Horváth's first comparison.
 const FIRST_FILES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 30;
@@ -34,12 +35,16 @@ enum State {
 
 /// Returns the published statements about the operations and targets of the run, or `None` if there
 /// are none. Statements about operations that the run measured in another state are withheld, with
-/// the reason.
+/// the reason. The second comparison of Horváth 2006 has a table of its own: its reads are cold,
+/// too, but memory does not hold its file, so no claim of Beňas is about it.
 pub fn claims_beside(record: &RunRecord, trials: &[CompactTrial]) -> Option<PublishedClaims> {
     if !record.cells.iter().any(is_matrix) {
         return None;
     }
     let state = state(&record.cells);
+    if state != Some(State::InMemory) && published::horvath(record).is_some() {
+        return None;
+    }
     let measured = Measured::from_run(record, trials);
     let (mut rows, (title, note), first) = match state {
         Some(State::InMemory) => (measured.rates(), horvath::FIRST_TITLE, true),

@@ -157,8 +157,8 @@ fn table_beside(record: &RunRecord) -> Option<PublishedTable> {
 /// Returns IOzone's operations of 2006. Their labels hold the file size, which depends on memory,
 /// so the operations are known by their workloads, their record size, and the states of cache and
 /// device that the suite asks for. The plan also asks for reads that are repeated out of cache. The
-/// note names the operations that the run measured in another state.
-fn horvath(record: &RunRecord) -> Option<PublishedTable> {
+/// note names the operations that the run measured in another state. Returns `None` for other runs.
+pub(crate) fn horvath(record: &RunRecord) -> Option<PublishedTable> {
     let known = suite::find("horvath-2006").ok()?.workloads;
     let operations: BTreeSet<&str> = known.iter().map(|known| known.name.as_str()).collect();
     let is_matrix = |cell: &Cell| {

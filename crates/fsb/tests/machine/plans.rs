@@ -104,6 +104,8 @@ fn check((name, scale, targets, section): (&str, &str, &str, Section)) {
             let found = table["counterparts"].as_array().expect(name);
             let here: Vec<&Value> = found.iter().filter(|place| !place.is_null()).collect();
             assert!(here.len() >= 2, "{name}: {table:#}");
+            // Horváth's reads are cold, but Beňas measured in cache.
+            assert!(claims.is_null(), "{name}: {claims:#}");
         }
         Section::Claims(pairs) => {
             let rows = claims["rows"].as_array().expect(name);
