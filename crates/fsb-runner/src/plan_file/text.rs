@@ -83,12 +83,26 @@ fn suggesting(message: &str) -> String {
     }
 }
 
-/// Returns serde's message with the words of TOML for types.
+/// Returns serde's message with the words of TOML for types. Words of the file, which serde quotes
+/// between the found and the expected type, stay as they are.
 fn in_words_of_toml(message: &str) -> String {
-    message
-        .replace("sequence", "list")
-        .replace("a map", "a table")
-        .replace("type: map", "type: table")
+    const FOUND: [[&str; 2]; 2] = [["sequence", "list"], ["map", "table"]];
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    if !found.contains("invalid ") {
+        return message.to_owned();
+    }
+    let mut found = found.to_owned();
+    for [serde, toml] in FOUND {
+        if let Some(before) = found.strip_suffix(&format!("invalid type: {serde}")) {
+            found = format!("{before}invalid type: {toml}");
+        }
+    }
+    let expected = expected
+        .replace("a sequence", "a list")
+        .replace("a map", "a table");
+    format!("{found}, expected {expected}")
 }
 
 /// Returns the unknown field, and the fields that serde expects in its place.
@@ -253,5 +267,35 @@ impl Serialize for PlanFile {
             map.serialize_entry("workload", &self.workloads)?;
         }
         map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words_of_toml;
+
+    #[test]
+    fn messages_have_the_words_of_toml_and_keep_those_of_the_file() {
+        let cases = [
+            (
+                "invalid type: sequence, expected a map",
+                "invalid type: list, expected a table",
+            ),
+            (
+                "invalid type: map, expected a string",
+                "invalid type: table, expected a string",
+            ),
+            (
+                "invalid type: string \"sequence of a map\", expected a sequence",
+                "invalid type: string \"sequence of a map\", expected a list",
+            ),
+            (
+                "no workload 'a map, sequence'",
+                "no workload 'a map, sequence'",
+            ),
+        ];
+        for (serde, toml) in cases {
+            assert_eq!(in_words_of_toml(serde), toml);
+        }
     }
 }
