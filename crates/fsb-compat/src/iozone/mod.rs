@@ -195,6 +195,8 @@ impl Execution {
         }
         if is_banner(text.as_bytes()) {
             self.banner = true;
+        } else if [sheet_text::SIZE_IS_CUT, sheet_text::UNIT_IS_CUT].contains(&&*text) {
+            self.draft.remark(line.number, &text);
         } else if text.starts_with("iozone test complete") {
             self.complete = true;
             self.table = None;

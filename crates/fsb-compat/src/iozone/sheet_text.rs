@@ -13,6 +13,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use zip::ZipArchive;
 
+use super::parse::OPTIONS;
 use crate::text::{holds, whole};
 
 /// The start of a sheet of Excel 2: the record BOF with four bytes.
@@ -24,6 +25,16 @@ const LARGEST_PART: u64 = 16 << 20;
 /// Rows and columns that are read; more than any report of IOzone has.
 const MOST_ROWS: u32 = 100_000;
 const MOST_COLUMNS: u16 = 1_000;
+/// The largest text of reports that is written; a report of IOzone has some kilobytes.
+const LARGEST_TEXT: usize = 16 << 20;
+/// The largest label of Excel 2. IOzone cuts a longer command there.
+const LARGEST_LABEL: usize = 255;
+
+/// The lines of a text whose file size or unit is uncertain, which the reader reports.
+pub(super) const SIZE_IS_CUT: &str =
+    "the spreadsheet has only the first 255 bytes of the command: the file size is unknown";
+pub(super) const UNIT_IS_CUT: &str = "the spreadsheet has only the first 255 bytes of the command: \
+                                      the unit is kBytes/sec unless -N or -O follows";
 
 /// Cells by row and column, from 0.
 type Cells = BTreeMap<u32, BTreeMap<u16, Value>>;
@@ -55,24 +66,33 @@ pub(super) fn text_of(file: &[u8]) -> Result<String, String> {
     let is_throughput = cells.values().any(|row| {
         matches!(row.get(&0), Some(Value::Text(text)) if text.starts_with("Throughput report"))
     });
-    Ok(match is_throughput {
-        true => throughput(command, &cells),
-        false => reports(command, &cells),
-    })
+    let is_biff = !file.starts_with(ZIP);
+    match is_throughput {
+        true => Ok(throughput(command, &cells, is_biff)),
+        false => reports(command, &cells, is_biff),
+    }
 }
 
 /// Returns the reports of a table, a line for each row.
-fn reports(command: &str, cells: &Cells) -> String {
+///
+/// # Errors
+/// Fails if a row is longer than its heading, or the text exceeds [`LARGEST_TEXT`].
+fn reports(command: &str, cells: &Cells, is_biff: bool) -> Result<String, String> {
     let mut text = format!("Command line used: {command}\n");
-    let unit = if has_switch(command, 'N') {
+    let unit = if has_switch(command, "-N") {
         "microseconds per operation"
-    } else if has_switch(command, 'O') {
+    } else if has_switch(command, "-O") {
         "operations per second"
     } else {
+        if is_biff && command.len() >= LARGEST_LABEL {
+            let _ = writeln!(text, "{UNIT_IS_CUT}");
+        }
         "kBytes/sec"
     };
     let _ = writeln!(text, "Output is in {unit}"); // a String takes anything
     let last = cells.keys().next_back().copied().unwrap_or(0);
+    // The last column with a record size. A row that is longer has no heading for its values.
+    let mut heading = 0;
     for row in 2..=last {
         let Some(row) = cells.get(&row) else {
             text.push('\n');
@@ -86,12 +106,20 @@ fn reports(command: &str, cells: &Cells) -> String {
             Some(Value::Number(file)) => {
                 let _ = write!(text, "\"{file}\" ");
                 let end = row.keys().next_back().copied().unwrap_or(0);
+                if end > heading {
+                    return Err(format!(
+                        "a row has values in column {}, but its heading ends at column {}",
+                        end + 1,
+                        heading + 1
+                    ));
+                }
                 for column in 1..=end {
                     let _ = write!(text, " {} ", number(row, column).unwrap_or(0.0));
                 }
                 text.push('\n');
             }
             None => {
+                heading = row.keys().next_back().copied().unwrap_or(0);
                 for value in row.values() {
                     if let Value::Number(record) = value {
                         let _ = write!(text, "  \"{record}\"");
@@ -100,20 +128,55 @@ fn reports(command: &str, cells: &Cells) -> String {
                 text.push('\n');
             }
         }
+        if text.len() > LARGEST_TEXT {
+            return Err("its reports are larger than any of IOzone".to_owned());
+        }
     }
-    text
+    Ok(text)
 }
 
 /// Returns whether a command has this switch, also in a cluster such as `-RO`.
-fn has_switch(command: &str, switch: char) -> bool {
-    command.split_whitespace().any(|word| {
-        let letters = word.strip_prefix('-').unwrap_or_default();
-        letters.contains(switch) && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
-    })
+fn has_switch(command: &str, switch: &str) -> bool {
+    options(command).iter().any(|(name, _)| name == switch)
+}
+
+/// Returns the options of a command with their values, in order. A value follows its option
+/// (`-fOut`) or is the next word.
+fn options(command: &str) -> Vec<(String, &str)> {
+    let mut found = Vec::new();
+    let mut words = command.split_whitespace();
+    while let Some(word) = words.next() {
+        let Some(mut letters) = word.strip_prefix('-') else {
+            continue;
+        };
+        while let Some(letter) = letters.chars().next() {
+            let length = match letter {
+                '+' => 1 + letters[1..].chars().next().map_or(0, char::len_utf8),
+                _ => letter.len_utf8(),
+            };
+            let (name, rest) = letters.split_at(length);
+            let name = format!("-{name}");
+            let takes_value = OPTIONS
+                .iter()
+                .any(|known| known.name == name && !known.value.is_empty());
+            letters = rest;
+            let mut value = "";
+            if takes_value {
+                value = match rest {
+                    "" => words.next().unwrap_or_default(),
+                    attached => attached,
+                };
+                letters = "";
+            }
+            found.push((name, value));
+        }
+    }
+    found
 }
 
 /// Returns the report of throughput mode as its lines of children, for each number of processes.
-fn throughput(command: &str, cells: &Cells) -> String {
+/// The command of a sheet of Excel 2 may be cut.
+fn throughput(command: &str, cells: &Cells, is_biff: bool) -> String {
     let mut text = format!("Command line used: {command}\n");
     let (mut unit, mut record, mut name) = ("kB/sec", "0", "processes");
     let mut counts: Option<&BTreeMap<u16, Value>> = None;
@@ -136,17 +199,22 @@ fn throughput(command: &str, cells: &Cells) -> String {
             (Some(Value::Number(_)), _) => {}
         }
     }
+    let file = file_size(command, is_biff);
+    if file.is_none() {
+        let _ = writeln!(text, "{SIZE_IS_CUT}");
+    }
     let counts = counts.into_iter().flat_map(BTreeMap::iter);
     for (column, count) in counts {
         let Value::Number(count) = count else {
             continue;
         };
-        let file = file_size(command);
         let _ = writeln!(text, "Throughput test with {count} {name}");
-        let _ = writeln!(
-            text,
-            "Each process writes a {file} kByte file in {record} kByte records"
-        );
+        if let Some(file) = file {
+            let _ = writeln!(
+                text,
+                "Each process writes a {file} kByte file in {record} kByte records"
+            );
+        }
         for (title, row) in &rates {
             if let Some(rate) = number(row, *column) {
                 let _ = writeln!(
@@ -160,14 +228,15 @@ fn throughput(command: &str, cells: &Cells) -> String {
 }
 
 /// Returns the kilobytes of `-s`, by default 512 as in IOzone. The spreadsheet has no other sign of
-/// the size.
-fn file_size(command: &str) -> u64 {
-    let mut words = command.split_whitespace();
-    let typed = words.find_map(|word| word.strip_prefix("-s"));
+/// the size. Returns `None` if the command is cut before `-s`, or may be cut within its value.
+fn file_size(command: &str, is_biff: bool) -> Option<u64> {
+    let is_cut = is_biff && command.len() >= LARGEST_LABEL;
+    let options = options(command);
+    let typed = options.iter().rev().find(|(name, _)| name == "-s");
     let size = match typed {
-        Some("") => words.next().unwrap_or_default(),
-        Some(size) => size,
-        None => "512",
+        Some((_, size)) if !(is_cut && command.ends_with(size)) => size,
+        _ if is_cut => return None,
+        _ => "512",
     };
     let digits = size.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match &size[digits.len()..] {
@@ -175,7 +244,7 @@ fn file_size(command: &str) -> u64 {
         "g" | "G" => 1 << 20,
         _ => 1,
     };
-    whole(digits.as_bytes()).unwrap_or(0).saturating_mul(unit)
+    Some(whole(digits.as_bytes()).unwrap_or(0).saturating_mul(unit))
 }
 
 fn number(row: &BTreeMap<u16, Value>, column: u16) -> Option<f64> {
@@ -347,5 +416,41 @@ fn walk(xml: &str, mut visit: impl FnMut(Found<'_>)) {
             Ok(Event::Eof) | Err(_) => return,
             Ok(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attached_values_are_no_switches() {
+        assert!(!has_switch("iozone -a -fOut -RbNew.wks", "-O"));
+        assert!(!has_switch("iozone -a -fOut -RbNew.wks", "-N"));
+        assert!(!has_switch("iozone -a -f -O", "-O"));
+        assert!(has_switch("iozone -RO -f out", "-O"));
+        assert_eq!(file_size("iozone -t 2 -Rs 4m -F a b", true), Some(4096));
+    }
+
+    #[test]
+    fn the_size_of_a_cut_command_is_unknown() {
+        let long = format!("iozone -t 2 -i 0 -F {}", "x".repeat(300));
+        assert_eq!(file_size(&long[..255], true), None);
+        assert_eq!(file_size(&long[..255], false), Some(512));
+        let sized = format!("iozone -s 8 -t 2 -F {}", "x".repeat(300));
+        assert_eq!(file_size(&sized[..255], true), Some(8));
+    }
+
+    #[test]
+    fn a_row_longer_than_its_heading_is_refused() {
+        let mut cells = Cells::new();
+        put(&mut cells, 2, 0, Value::Text("Writer Report".to_owned()));
+        put(&mut cells, 3, 1, Value::Number(4.0));
+        put(&mut cells, 4, 0, Value::Number(64.0));
+        put(&mut cells, 4, 1, Value::Number(100.0));
+        assert!(reports("iozone -a", &cells, true).is_ok());
+        put(&mut cells, 4, 999, Value::Number(1.0));
+        let error = reports("iozone -a", &cells, true).unwrap_err();
+        assert!(error.contains("column 1000"), "{error}");
     }
 }
