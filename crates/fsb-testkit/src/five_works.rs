@@ -55,6 +55,9 @@ pub struct Row {
     /// The reason why no script executes a row that works.
     #[serde(default)]
     pub untried: String,
+    /// Whether the script only lists or plans the work of the row.
+    #[serde(default)]
+    pub planned: bool,
 }
 
 /// Whether `fsb` meets a requirement.
@@ -84,20 +87,40 @@ impl Row {
     pub fn key(&self) -> String {
         format!("{} ({})", self.requirement, self.place)
     }
+
+    /// Returns the CRC-32 of the script and the expectation, in hexadecimal.
+    pub fn checksum(&self) -> String {
+        let text = format!("{}\0{}", self.script, self.expect);
+        format!("{:08x}", crc32fast::hash(text.as_bytes()))
+    }
+
+    /// Returns whether the results lack this script with this expectation.
+    pub fn is_due(&self, results: &Results) -> bool {
+        let last = results.rows.get(&self.key());
+        last.is_none_or(|last| last.checksum != self.checksum())
+    }
 }
 
-/// The results of the last execution of the rows of one work.
+/// The results of the rows of one work, by the first cell of the row.
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(transparent)]
 pub struct Results {
-    /// The output of `fsb --version`.
-    pub version: String,
+    /// The last execution of each row.
+    pub rows: BTreeMap<String, Execution>,
+}
+
+/// The last execution of one row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Execution {
+    /// [`DONE`], or why not.
+    pub result: String,
     /// The day.
     pub date: String,
-    /// The release of the kernel.
-    pub kernel: String,
-    /// [`DONE`], or why not, by the first cell of the row.
-    pub rows: BTreeMap<String, String>,
+    /// The output of `fsb --version` and the release of the kernel.
+    pub with: String,
+    /// The [`Row::checksum`] of the executed row.
+    pub checksum: String,
 }
 
 /// The result of a row whose script succeeded and printed what the row expects.
@@ -157,22 +180,26 @@ pub fn read_results(name: &str) -> Result<Results, String> {
     read(&results_path(name))
 }
 
-/// Returns the results of the last execution of a work, which fit its rows.
+/// Returns the results of the rows of a work, which fit them.
 ///
 /// # Errors
-/// Fails if the file cannot be read, a result belongs to no row, a row with a script has no result,
-/// or a row whose script failed works by its state.
+/// Fails if the file cannot be read, or a result belongs to no row. Fails if a row with a script
+/// has no result, or its script or expectation changed since. Fails if a row whose script failed
+/// works by its state.
 pub fn results(name: &str, work: &Work) -> Result<Results, String> {
     let results = read_results(name)?;
     let mut executed = 0;
     for row in &work.rows {
-        let result = results.rows.get(&row.key());
-        executed += usize::from(result.is_some());
+        let last = results.rows.get(&row.key());
+        executed += usize::from(last.is_some());
         if row.script.is_empty() {
             continue;
         }
         let key = row.key();
-        let result = result.ok_or(format!("{name}: {key}: run scripts/five-works {name}"))?;
+        let last = last.filter(|_| !row.is_due(&results)).ok_or(format!(
+            "{name}: {key}: the script has no result: run scripts/five-works --due {name}"
+        ))?;
+        let result = &last.result;
         if row.state == State::Works && result != DONE && !result.starts_with(LEFT_OUT) {
             return Err(format!("{name}: {key}: works, but {result}"));
         }

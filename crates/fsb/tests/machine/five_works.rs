@@ -2,7 +2,8 @@
 //!
 //! `make test-machine` executes every fifth script of each work, in the order of their texts.
 //! `scripts/five-works` sets `FSB_FIVE_WORKS` to a text. Then the tests execute all scripts that
-//! contain it and store their results, from which `cargo xtask generate` writes the page.
+//! contain it and store their results, from which `cargo xtask generate` writes the page. With the
+//! text `--due` they execute the rows whose script or expectation changed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fsb_testkit::five_works::{self as works, DONE, LEFT_OUT, Row, Work};
+use fsb_testkit::five_works::{self as works, DONE, Execution, LEFT_OUT, Results, Row, Work};
 use fsb_testkit::{in_ci, programs};
 use regex::Regex;
 
@@ -20,6 +21,9 @@ use crate::independent::vm;
 
 /// The time limit of one script, in seconds.
 const LIMIT: &str = "900";
+
+/// The value of `FSB_FIVE_WORKS` for the rows that changed.
+const DUE: &str = "--due";
 
 /// Gives a script a run lock and an undo ledger of its own, as `scripts/test-runner` does: scripts
 /// of two works run at once.
@@ -57,15 +61,21 @@ executed!(benas, dordevic, fedorchuk, horvath, pokorny);
 fn execute(name: &str) {
     let work = works::work(name).unwrap_or_else(|error| panic!("{error}"));
     let stored = std::env::var("FSB_FIVE_WORKS").ok();
+    let last = works::read_results(name).unwrap_or_default();
     let mut rows: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
     for row in work.rows.iter().filter(|row| !row.script.is_empty()) {
-        if row.script.contains(stored.as_deref().unwrap_or_default()) {
+        let is_chosen = match stored.as_deref() {
+            Some(DUE) => row.is_due(&last),
+            Some(text) => row.script.contains(text),
+            None => true,
+        };
+        if is_chosen {
             rows.entry(&row.script).or_default().push(row);
         }
     }
     let place = Place::new();
     let step = if stored.is_some() { 1 } else { 5 };
-    let mut results = BTreeMap::new();
+    let mut results = Vec::new();
     let mut failures = String::new();
     for (script, rows) in rows.into_iter().step_by(step) {
         let output = match required(&rows) {
@@ -81,11 +91,11 @@ fn execute(name: &str) {
             if in_ci() && result.starts_with(LEFT_OUT) {
                 let _ = writeln!(failures, "{}: {result}", row.key());
             }
-            results.insert(row.key(), result);
+            results.push((row, result));
         }
     }
     if stored.is_some() {
-        write(name, &work, results);
+        write(name, &work, last, results);
     }
     assert!(failures.is_empty(), "{failures}");
 }
@@ -190,21 +200,27 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Writes the results of a work. Those of rows that were not executed stay.
-fn write(name: &str, work: &Work, rows: BTreeMap<String, String>) {
+fn write(name: &str, work: &Work, mut stored: Results, executed: Vec<(&Row, String)>) {
     let printed = |program: &str, arguments: &[&str]| {
         let output = Command::new(program).args(arguments).output();
         let output = output.expect("the program runs");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
-    let release = printed("uname", &["-r"]);
-    let version = printed(FSB, &["--version"]);
-    let mut results = works::read_results(name).unwrap_or_default();
-    results.version = version.lines().next().unwrap_or_default().to_owned();
-    results.date = printed("date", &["+%F"]);
-    results.kernel = release.split('-').next().unwrap_or_default().to_owned();
-    results.rows.extend(rows);
+    let (version, release) = (printed(FSB, &["--version"]), printed("uname", &["-r"]));
+    let version = version.lines().next().unwrap_or_default();
+    let release = release.split('-').next().unwrap_or_default();
+    let date = printed("date", &["+%F"]);
+    for (row, result) in executed {
+        let execution = Execution {
+            result,
+            date: date.clone(),
+            with: format!("{version} on Linux {release}"),
+            checksum: row.checksum(),
+        };
+        stored.rows.insert(row.key(), execution);
+    }
     let is_row = |key: &String| work.rows.iter().any(|row| row.key() == *key);
-    results.rows.retain(|key, _| is_row(key));
-    let text = toml::to_string(&results).expect("results are TOML");
+    stored.rows.retain(|key, _| is_row(key));
+    let text = toml::to_string(&stored).expect("results are TOML");
     fs::write(works::results_path(name), text).expect("the results are written");
 }

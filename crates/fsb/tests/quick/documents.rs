@@ -120,7 +120,9 @@ fn calls() -> BTreeSet<Vec<String>> {
 }
 
 /// Options of `fsb run` without a value.
-const SWITCHES: [&str; 10] = [
+const SWITCHES: [&str; 12] = [
+    "--risky",
+    "--mkfs-defaults",
     "--verify",
     "--print-plan",
     "--quiet",
@@ -281,6 +283,18 @@ fn every_command_that_is_documented_does_what_it_says() {
         "{} calls of {seen:?}",
         calls.len()
     );
+}
+
+#[test]
+fn every_run_of_the_five_works_has_a_plan() {
+    let page = fs::read_to_string(top().join("docs/five-works.md")).unwrap();
+    let mut found = BTreeSet::new();
+    // Every second part is between backticks. A call without arguments only names the command.
+    for part in page.split('`').skip(1).step_by(2) {
+        found.extend(call(part).filter(|words| words[0] == "run" && words.len() > 1));
+    }
+    assert!(found.len() > 80, "{found:?}");
+    found.iter().for_each(|words| plans(words));
 }
 
 #[test]

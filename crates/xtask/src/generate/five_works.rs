@@ -43,7 +43,7 @@ fn counts(work: &Work, results: &Results) -> [usize; 5] {
             State::Partly => 2,
             State::No => 3,
         }] += 1;
-        counts[4] += usize::from(is_done(row, results));
+        counts[4] += usize::from(is_done(row, results) && !row.planned);
     }
     counts
 }
@@ -56,21 +56,23 @@ fn is_done(row: &Row, results: &Results) -> bool {
     results
         .rows
         .get(&row.key())
-        .is_some_and(|result| result == DONE)
+        .is_some_and(|last| last.result == DONE)
 }
 
 /// Appends the section of a work.
 fn section(page: &mut String, work: &Work, results: &Results) {
-    let Results {
-        version,
-        date,
-        kernel,
-        ..
-    } = results;
+    let mut executions: Vec<String> = Vec::new();
+    for last in results.rows.values() {
+        executions.push(format!("on {} with {}", last.date, last.with));
+    }
+    executions.sort();
+    executions.dedup();
     let _ = write!(
         page,
-        "\n## {}\n\n{}\nLast executed on {date} with {version} on Linux {kernel}.\n\n",
-        work.title, work.text
+        "\n## {}\n\n{}\nExecuted {}.\n\n",
+        work.title,
+        work.text,
+        executions.join(", ")
     );
     page.push_str("| requirement (place) | with `fsb` | state |\n|---|---|---|\n");
     for row in &work.rows {
@@ -88,7 +90,7 @@ fn section(page: &mut String, work: &Work, results: &Results) {
 fn state(row: &Row, results: &Results) -> String {
     let mut cell = row.state.to_string();
     if is_done(row, results) {
-        cell += " ✓";
+        cell += if row.planned { " ○" } else { " ✓" };
     }
     if row.note.starts_with('(') {
         cell += " ";
@@ -98,7 +100,7 @@ fn state(row: &Row, results: &Results) -> String {
     cell += &row.note;
     let mut reason = row.untried.as_str();
     if !row.script.is_empty() && !is_done(row, results) {
-        reason = &results.rows[&row.key()];
+        reason = &results.rows[&row.key()].result;
     }
     if !reason.is_empty() {
         let _ = write!(cell, "; not executed: {reason}");
