@@ -199,6 +199,70 @@ pub fn flush_buffers(device: &OwnedFd) -> io::Result<()> {
     }
 }
 
+/// The regions at the start and at the end of a device that [`is_blank`] reads whole, in bytes:
+/// superblocks, partition tables and their copies, and boot code are there.
+const START: u64 = 2 << 20;
+const END: u64 = 1 << 20;
+/// The blocks that [`is_blank`] reads between them, at even distances, and their size in bytes.
+const SAMPLES: u64 = 64;
+const SAMPLE: u64 = 4096;
+
+/// Returns whether a device of `size` bytes looks unused: its first 2 MiB, its last 1 MiB and 64
+/// blocks between them hold only zeros, or only bytes 0xff, as erased flash memory does.
+///
+/// # Errors
+///
+/// Fails if any of these bytes cannot be read.
+pub fn is_blank(device: BorrowedFd<'_>, size: u64) -> io::Result<bool> {
+    let end = size.saturating_sub(END).max(START).min(size);
+    let mut parts = vec![0..size.min(START), end..size];
+    if size > START + END {
+        let distance = (size - START - END) / SAMPLES;
+        for sample in 0..SAMPLES {
+            let at = START + sample * distance;
+            parts.push(at..(at + SAMPLE).min(size));
+        }
+    }
+    let mut buffer = vec![0u8; START as usize];
+    let mut blank = None;
+    for part in parts {
+        let bytes = &mut buffer[..(part.end - part.start) as usize];
+        read_all_at(device, bytes, part.start)?;
+        let Some(first) = bytes.first().copied() else {
+            continue;
+        };
+        let blank = *blank.get_or_insert(first);
+        if !matches!(blank, 0 | 0xff) || bytes.iter().any(|byte| *byte != blank) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn read_all_at(file: BorrowedFd<'_>, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let read =
+            rustix::io::retry_on_intr(|| rustix::io::pread(file.as_fd(), &mut *bytes, offset))?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes = &mut bytes[read..];
+        offset += read as u64;
+    }
+    Ok(())
+}
+
+/// Returns whether a directory below /sys is that of a disk with partitions.
+pub fn has_partitions(directory: &Path) -> bool {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries {
+        if entry.path().join("partition").exists() {
+            return true;
+        }
+    }
+    false
+}
+
 /// Bytes of one write.
 const CHUNK: usize = 8 << 20;
 /// Alignment of addresses that is sufficient for O_DIRECT on any device.
@@ -292,6 +356,37 @@ mod tests {
         assert!(partitions_in_use(&disk, &used).is_empty());
         std::fs::write(own.join("holders/md0"), "").unwrap();
         assert_eq!(partitions_in_use(&disk, &used), ["sda2"]);
+    }
+
+    #[test]
+    fn only_a_device_without_any_data_is_blank() {
+        use std::os::unix::fs::FileExt;
+        let size = 16 << 20;
+        let blank = |bytes: &[(u64, u8)], size: u64| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(16 << 20).unwrap();
+            for (at, byte) in bytes {
+                file.write_all_at(&[*byte], *at).unwrap();
+            }
+            is_blank(file.as_fd(), size)
+        };
+        assert!(blank(&[], size).unwrap());
+        let sampled = START + 7 * ((size - START - END) / SAMPLES) + 100;
+        for at in [0, START - 1, sampled, size - END, size - 1] {
+            assert!(!blank(&[(at, 1)], size).unwrap(), "{at}");
+        }
+        for small in [0, 4096, START, START + 512, START + END] {
+            assert!(blank(&[], small).unwrap(), "{small}");
+            let last = small.saturating_sub(1);
+            assert_eq!(blank(&[(last, 1)], small).unwrap(), small == 0, "{small}");
+        }
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&vec![0xff; 4 << 20], 0).unwrap();
+        assert!(is_blank(file.as_fd(), 4 << 20).unwrap());
+        file.write_all_at(&[0], START).unwrap();
+        assert!(!is_blank(file.as_fd(), 4 << 20).unwrap());
+        // A device that ends early cannot be read.
+        assert!(blank(&[], size + 4096).is_err());
     }
 
     #[test]

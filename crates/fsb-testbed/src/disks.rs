@@ -11,9 +11,9 @@ use fsb_sys::error::attempt;
 use fsb_sys::mountinfo::{self, Mount};
 use fsb_sys::pinned::{Pinned, Unpinned};
 use fsb_sys::{Roots, read_trimmed, stack};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::medium::{CLAIMED, signatures};
+use crate::medium::{self, CLAIMED};
 use crate::{host, storage};
 
 /// A block device with a size: a disk, a partition, an array, a mapped device or an attached loop
@@ -54,6 +54,7 @@ pub enum DiskState {
         /// The driver.
         file_system: String,
         /// The first mount point that may be written, or the first.
+        #[serde(serialize_with = "as_text")]
         point: PathBuf,
         /// Whether no mount may be written.
         read_only: bool,
@@ -65,11 +66,11 @@ pub enum DiskState {
     },
     /// The kernel refuses writes to it.
     ReadOnly,
-    /// It has no signature of a file system, a partition table, an array or swap.
+    /// It holds only zeros, or only bytes 0xff, wherever it was read.
     Empty,
-    /// It has signatures.
+    /// It has signatures, or data of an unknown kind.
     Holds {
-        /// Their types: `ext4`, `gpt`.
+        /// The types of the signatures: `ext4`, `gpt`.
         signatures: Vec<String>,
     },
     /// Its content cannot be read.
@@ -79,6 +80,11 @@ pub enum DiskState {
         /// Whether root could read it.
         needs_root: bool,
     },
+}
+
+/// Writes a path as text. A byte that is not UTF-8 becomes U+FFFD.
+fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// Returns the block devices with a size, each disk before its partitions.
@@ -161,7 +167,11 @@ fn node_name(manifest: &DeviceManifest) -> String {
     manifest.name.replace('!', "/")
 }
 
-fn state_at(disk: &Disk, roots: &Roots, content: &dyn Fn(&Path) -> DiskState) -> DiskState {
+fn state_at(
+    disk: &Disk,
+    roots: &Roots,
+    content: &dyn Fn(&Path, DeviceNumber) -> DiskState,
+) -> DiskState {
     let Some((number, directory)) = directory_of(disk, roots) else {
         return DiskState::Unknown {
             reason: "it was removed".to_owned(),
@@ -171,17 +181,40 @@ fn state_at(disk: &Disk, roots: &Roots, content: &dyn Fn(&Path) -> DiskState) ->
     if let Some(mounted) = mounted(number, roots) {
         return mounted;
     }
-    let stack = stack::look(number, roots);
-    let openers = stack::openers(&stack.shares, roots);
-    let mut uses = stack.uses;
-    uses.extend(openers.into_iter().map(|(_, text)| text));
+    let uses = uses_of(number, roots);
     if !uses.is_empty() {
         return DiskState::Used { uses };
     }
     if read_trimmed(&directory.join("ro")).as_deref() == Some("1") {
         return DiskState::ReadOnly;
     }
-    content(&disk.path)
+    let state = content(&disk.path, number);
+    if disk.partition_of.is_some() && has_partition_table(&state) {
+        // An extended partition holds the tables of the logical ones, which are beside it.
+        let whole = block::number_in(&block::whole_disk(&directory));
+        let uses = whole.map_or_else(Vec::new, |whole| uses_of(whole, roots));
+        if !uses.is_empty() {
+            return DiskState::Used { uses };
+        }
+    }
+    state
+}
+
+/// Returns how the kernel and other processes use a device, or one that shares its content.
+fn uses_of(number: DeviceNumber, roots: &Roots) -> Vec<String> {
+    let stack = stack::look(number, roots);
+    let openers = stack::openers(&stack.shares, roots);
+    let mut uses = stack.uses;
+    uses.extend(openers.into_iter().map(|(_, text)| text));
+    uses
+}
+
+/// Returns whether a device holds a DOS partition table.
+fn has_partition_table(state: &DiskState) -> bool {
+    match state {
+        DiskState::Holds { signatures } => signatures.iter().any(|found| found == "dos"),
+        _ => false,
+    }
 }
 
 fn directory_of(disk: &Disk, roots: &Roots) -> Option<(DeviceNumber, PathBuf)> {
@@ -224,8 +257,8 @@ fn is_refused(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// Reads the signatures of an unused device.
-fn content(path: &Path) -> DiskState {
+/// Reads what is on an unused device, if `path` still leads to the one with that number.
+fn content(path: &Path, number: DeviceNumber) -> DiskState {
     let is_root = rustix::process::geteuid().is_root();
     let unknown = |reason: String, error: Option<&std::io::Error>| DiskState::Unknown {
         reason,
@@ -240,16 +273,23 @@ fn content(path: &Path) -> DiskState {
             return unknown(format!("{} is not a block device", path.display()), None);
         }
     };
-    match device.open_again(false, true) {
-        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => DiskState::Used {
-            uses: vec![CLAIMED.to_owned()],
-        },
-        Err(error) => unknown(attempt("open", path, &error).to_string(), Some(&error)),
-        Ok(_claim) => match signatures(&device) {
-            Ok(found) if found.is_empty() => DiskState::Empty,
-            Ok(signatures) => DiskState::Holds { signatures },
-            Err(why) => unknown(why.to_string(), None),
-        },
+    if device.number() != number {
+        let reason = format!("{} leads to another device", path.display());
+        return unknown(reason, None);
+    }
+    // The claim ends at once: others may mount the device while it is read.
+    match device.open_again(false, true).map(drop) {
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            let uses = vec![CLAIMED.to_owned()];
+            return DiskState::Used { uses };
+        }
+        Err(error) => return unknown(attempt("open", path, &error).to_string(), Some(&error)),
+        Ok(()) => {}
+    }
+    match medium::content(&device) {
+        Ok(found) if found.is_empty() => DiskState::Empty,
+        Ok(signatures) => DiskState::Holds { signatures },
+        Err(why) => unknown(why.to_string(), None),
     }
 }
 
@@ -314,7 +354,7 @@ mod tests {
         fn states(&self) -> Vec<(String, DiskState)> {
             let mut states = Vec::new();
             for disk in list_at(&self.roots) {
-                let state = state_at(&disk, &self.roots, &|_| DiskState::Empty);
+                let state = state_at(&disk, &self.roots, &|_, _| DiskState::Empty);
                 states.push((name_of(&disk.path), state));
             }
             states
@@ -395,6 +435,53 @@ mod tests {
             assert_eq!((found.0.as_str(), &found.1), (name, &state));
         }
         assert_eq!(tree.states().len(), 6);
+    }
+
+    #[test]
+    fn an_extended_partition_is_used_if_another_of_its_disk_is() {
+        let tree = Tree::new();
+        tree.device("sdq", 0, 8192);
+        tree.device("sdq/sdq2", 2, 2);
+        tree.device("sdq/sdq5", 5, 1024);
+        let table = |_: &Path, _: DeviceNumber| DiskState::Holds {
+            signatures: vec!["dos".to_owned()],
+        };
+        let state = || state_at(&list_at(&tree.roots)[1], &tree.roots, &table);
+        assert!(matches!(state(), DiskState::Holds { .. }), "{:?}", state());
+        let mount = "31 1 4000:5 / /srv/new rw - xfs /dev/sdq5 rw\n";
+        tree.mount(mount);
+        tree.write("proc/7/mountinfo", mount);
+        std::fs::create_dir_all(tree.roots.proc.join("7/ns")).unwrap();
+        std::os::unix::fs::symlink("mnt:[1]", tree.roots.proc.join("7/ns/mnt")).unwrap();
+        let uses = vec!["sdq5 is mounted at /srv/new".to_owned()];
+        assert_eq!(state(), DiskState::Used { uses });
+    }
+
+    #[test]
+    fn a_mount_point_that_is_not_utf_8_is_written_nevertheless() {
+        use std::os::unix::ffi::OsStrExt;
+        let point = std::ffi::OsStr::from_bytes(b"/srv/\xff");
+        let state = DiskState::Mounted {
+            file_system: "xfs".to_owned(),
+            point: point.into(),
+            read_only: false,
+        };
+        let text = serde_json::to_string(&state).unwrap();
+        assert!(text.contains("/srv/\u{fffd}"), "{text}");
+    }
+
+    /// The kernel gives no device these numbers. Containers have no loop device.
+    #[test]
+    fn a_name_that_leads_to_another_device_is_not_read() {
+        let path = Path::new("/dev/loop0");
+        if Pinned::open(path).is_err() {
+            return;
+        }
+        let state = content(path, DeviceNumber(4000, 1));
+        let DiskState::Unknown { reason, .. } = state else {
+            panic!("{state:?}");
+        };
+        assert_eq!(reason, "/dev/loop0 leads to another device");
     }
 
     #[test]

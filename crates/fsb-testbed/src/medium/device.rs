@@ -261,7 +261,7 @@ fn examine(request: &MediumRequest<'_>) -> Result<Candidate, TestbedError> {
         return Err(read_only(&path));
     }
     if !is_given_up(request, &device) {
-        refuse_signatures(&device)?;
+        refuse_content(&device)?;
     }
     let directory = device.number().directory(&Roots::default());
     let size = directory
@@ -384,7 +384,7 @@ pub(crate) const CLAIMED: &str =
 /// Describes a claim by another user. The kernel's claim holds in every mount namespace, including
 /// those that this process cannot see, and for users that the kernel does not name.
 fn claimed_by_others(device: &Pinned) -> TestbedError {
-    let found = signatures(device).unwrap_or_default();
+    let found = content(device).unwrap_or_default();
     let holds = if found.is_empty() {
         String::new()
     } else {
@@ -397,9 +397,8 @@ fn claimed_by_others(device: &Pinned) -> TestbedError {
         .advice("choose another device; --wipe does not change this")
 }
 
-/// Refuses a device with a known signature. `wipefs` knows the most; `blkid` finds the same
-/// signatures on older systems.
-fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
+/// Refuses a device with anything on it.
+fn refuse_content(device: &Pinned) -> Result<(), TestbedError> {
     let shown = device.shown().display();
     let refused = |what: String, found: Vec<String>, tried: Refusal| {
         TestbedError::request(what)
@@ -407,25 +406,48 @@ fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
             .field("path", shown.to_string())
             .field("signatures", found)
             .tried(tried)
-            .advice(format!("to destroy all that is on it: --wipe {shown}"))
     };
-    match signatures(device) {
+    let advice = format!("to destroy all that is on it: --wipe {shown}");
+    match content(device) {
         Ok(found) if found.is_empty() => Ok(()),
         Ok(found) => Err(refused(
             format!("{shown} is not empty: nothing was changed"),
             found.clone(),
             format!("it holds {}", found.join(", ")).into(),
-        )),
+        )
+        .advice(advice)),
         Err(tried) => Err(refused(
-            format!("cannot tell whether {shown} is empty"),
+            format!("cannot tell whether {shown} is empty: nothing was changed"),
             Vec::new(),
             tried,
-        )),
+        )
+        .advice(format!("check the device (dmesg); {advice}"))),
     }
 }
 
-/// Returns the names of the signatures on a device. Fails if no program could inspect it.
-pub(crate) fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
+/// Returns the names of what is on a device: its signatures, or else other data. An empty list
+/// means that nothing was found, and that the device could be read. Programs that look for
+/// signatures find none in boot code and encrypted data, nor on a device that fails to read.
+pub(crate) fn content(device: &Pinned) -> Result<Vec<String>, Refusal> {
+    let found = signatures(device)?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let directory = device.number().directory(&Roots::default());
+    if directory.as_deref().is_some_and(block::has_partitions) {
+        return Ok(vec!["partitions that only the kernel knows".to_owned()]);
+    }
+    let size = directory.as_deref().and_then(block::size).unwrap_or(0);
+    match block::is_blank(device.descriptor().as_fd(), size) {
+        Ok(true) => Ok(Vec::new()),
+        Ok(false) => Ok(vec!["data of an unknown kind".to_owned()]),
+        Err(error) => Err(attempt("read", device.shown(), &error)),
+    }
+}
+
+/// Returns the names of the signatures on a device. `wipefs` knows the most; `blkid` finds the same
+/// signatures on older systems. Fails if no program could inspect the device.
+fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
     let mut tried = Vec::new();
     for (name, arguments) in [
         ("wipefs", ["-n", "-p"].as_slice()),

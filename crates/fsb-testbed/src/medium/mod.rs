@@ -29,7 +29,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom};
 
 pub(crate) use composed::{shared_disk, stands_on};
 pub use device::named_devices;
-pub(crate) use device::{CLAIMED, Claimed, claim, signatures};
+pub(crate) use device::{CLAIMED, Claimed, claim, content};
 #[cfg(any(test, feature = "faults"))]
 pub(crate) use fault::fault_members;
 pub(crate) use kind::GRANULE;

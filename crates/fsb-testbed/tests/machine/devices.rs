@@ -14,7 +14,9 @@ use crate::stage::{TestDevice, directory, find, must, run, setup};
 tests! {
     an_empty_device_is_written_over_and_used_whole,
     a_signature_needs_consent_by_whatever_name,
+    data_without_a_signature_needs_consent,
     a_partition_table_is_a_signature,
+    partitions_that_only_the_kernel_knows_need_consent,
     a_mounted_device_is_refused_even_with_consent,
     a_device_mounted_only_in_another_namespace_is_refused,
     a_disk_with_a_mounted_partition_is_refused_even_with_consent,
@@ -75,7 +77,7 @@ fn a_signature_needs_consent_by_whatever_name() {
     needs!(root);
     let (dir, device, careful, wiping) = scene(&[]);
     for mkfs in [&["mkfs.ext4", "-q", "-F"][..], &["mkswap"]] {
-        must("wipefs", &["-a", device.path.to_str().unwrap()]);
+        fill_with(&device, 0);
         check(&careful).unwrap();
         must(
             mkfs[0],
@@ -105,18 +107,57 @@ fn a_signature_needs_consent_by_whatever_name() {
     .unwrap_err();
 }
 
+/// Writes the same byte everywhere.
+fn fill_with(device: &TestDevice, byte: u8) {
+    write_at(device, &vec![byte; SIZE as usize], 0);
+}
+
+fn write_at(device: &TestDevice, bytes: &[u8], offset: u64) {
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&device.path)
+        .unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, bytes, offset).unwrap();
+    file.sync_all().unwrap();
+}
+
+fn data_without_a_signature_needs_consent() {
+    needs!(root);
+    let (_dir, device, careful, wiping) = scene(&[]);
+    // Erased flash memory.
+    fill_with(&device, 0xff);
+    check(&careful).unwrap();
+    for byte in [0x5a, 0] {
+        fill_with(&device, byte);
+        // Boot code behind the first sector.
+        write_at(&device, b"\xe9code", 1 << 20);
+        let refusal = check(&careful).unwrap_err();
+        assert_eq!(refusal.code, "device/not-empty", "{refusal}");
+        assert!(refusal.to_string().contains("unknown kind"), "{refusal}");
+        check(&wiping).unwrap();
+    }
+}
+
+fn partitions_that_only_the_kernel_knows_need_consent() {
+    needs!(root);
+    let (_dir, device, careful, wiping) = scene(&[]);
+    let shown = device.path.to_str().unwrap();
+    must("addpart", &[shown, "1", "2048", "32768"]);
+    let (careful, wiping) = (check(&careful), check(&wiping));
+    must("delpart", &[shown, "1"]);
+    let refusal = careful.unwrap_err();
+    assert_eq!(refusal.code, "device/not-empty", "{refusal}");
+    assert!(refusal.to_string().contains("only the kernel"), "{refusal}");
+    wiping.unwrap();
+}
+
 /// An MBR with the boot signature, and one Linux partition of 16 MiB that starts at 1 MiB.
 fn write_partition_table(device: &TestDevice) {
     let mut mbr = [0u8; 512];
     mbr[446 + 4] = 0x83;
     mbr[446 + 8..446 + 16].copy_from_slice(&[0, 8, 0, 0, 0, 128, 0, 0]);
     mbr[510..].copy_from_slice(&[0x55, 0xAA]);
-    let file = std::fs::File::options()
-        .write(true)
-        .open(&device.path)
-        .unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &mbr, 0).unwrap();
-    file.sync_all().unwrap();
+    write_at(device, &mbr, 0);
 }
 
 fn a_disk_with_a_mounted_partition_is_refused_even_with_consent() {

@@ -292,7 +292,8 @@ fn a_disk_with_partitions_is_not_divided() {
     let disk = TestDevice::new(elsewhere.path(), 256 << 20, &[]);
     let shown = disk.path.display().to_string();
     must("addpart", &[&shown, "1", "2048", "4096"]);
-    let setup = on_a_disk(&["ext4", "ext2"], &disk, dir.path());
+    let mut setup = on_a_disk(&["ext4", "ext2"], &disk, dir.path());
+    setup.wipe = vec![disk.path.clone()];
     let reason = fsb_testbed::side_by_side(&setup).unwrap_err();
     let lines = play(&setup, "side", |_| {});
     let slice = disk.partitions();

@@ -353,7 +353,8 @@ fn disks_are_listed_with_the_command_that_each_takes() {
         let words = shlex::split(line.as_str().unwrap()).unwrap();
         let mut words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
         words.push("--print-plan");
-        succeeds(scratch.path(), &words[..]);
+        let printed = stderr(&succeeds(scratch.path(), &words[..]));
+        assert!(!printed.contains("cannot run the plan"), "{printed}");
     }
     let one = stdout(&succeeds(
         scratch.path(),
@@ -380,6 +381,48 @@ fn an_ordinary_user_sees_disks_without_their_content() {
     assert_eq!(found[0]["state"], "unknown");
     assert_eq!(found[0]["needs_root"], true);
     assert_eq!(found[0]["size_bytes"], 64 << 20);
+}
+
+/// `wipefs` and `blkid` report nothing on a device whose reads fail.
+#[test]
+fn a_disk_that_cannot_be_read_is_not_written_over() {
+    needs!(disks());
+    needs!(program "strace");
+    let (scratch, disk) = (scratch(), Disk::formatted(64));
+    tiny_plan(scratch.path());
+    let before = disk.content();
+    let path = disk.path.to_str().unwrap();
+    let unreadable = |arguments: &[&str]| {
+        let fsb = command(scratch.path(), arguments);
+        Command::new("strace")
+            .args(["-f", "-qq", "-o", "/dev/null", "-P", path])
+            .args(["-e", "inject=read,pread64:error=EIO"])
+            .arg(fsb.get_program())
+            .args(fsb.get_args())
+            .current_dir(scratch.path())
+            .env("COLUMNS", "10000")
+            .output()
+            .unwrap()
+    };
+    let listed = unreadable(&["list", "disks", path, "--format", "json"]);
+    expect_code(&listed, 0);
+    let listed: serde_json::Value = serde_json::from_str(&stdout(&listed)).unwrap();
+    assert_eq!(listed[0]["state"], "unknown", "{listed}");
+    assert!(
+        listed[0]["reason"].as_str().unwrap().contains("EIO"),
+        "{listed}"
+    );
+    let target = format!("ext4@{path}");
+    let run = ["run", "tiny.toml", &target, "--out", "run", "-q"];
+    let refused = unreadable(&run);
+    expect_code(&refused, 2);
+    let refused = stderr(&refused);
+    assert!(refused.contains("cannot tell whether"), "{refused}");
+    assert!(
+        refused.contains("EIO") && refused.contains("dmesg"),
+        "{refused}"
+    );
+    assert!(disk.content() == before, "nothing was written");
 }
 
 #[test]

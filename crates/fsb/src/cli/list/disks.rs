@@ -2,12 +2,14 @@
 
 #[cfg(feature = "serve")]
 use std::path::PathBuf;
+#[cfg(feature = "serve")]
+use std::sync::OnceLock;
 
 use fsb_model::shell;
 use fsb_model::units::show_bytes;
 use fsb_report::show::entry;
 use fsb_testbed::disks::{self, Disk, DiskState};
-use fsb_testbed::privilege;
+use fsb_testbed::{fs, privilege};
 use serde::Serialize;
 
 /// The file system of the commands.
@@ -41,26 +43,25 @@ pub(super) fn members() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the path of each disk that a run may write over, with its facts. Its content may be
-/// unknown.
+/// Returns the path of each disk that a run may write over, with its facts, as this process saw
+/// them at its first call. Returns `None` for other users than root: they cannot read disks, nor
+/// see who uses them.
 #[cfg(feature = "serve")]
-pub(in crate::cli) fn usable() -> Vec<(PathBuf, String)> {
-    let mut usable = Vec::new();
-    for disk in disks::list() {
-        let is_usable = matches!(
-            disks::state(&disk),
-            DiskState::Empty
-                | DiskState::Holds { .. }
-                | DiskState::Unknown {
-                    needs_root: true,
-                    ..
-                }
-        );
-        if is_usable {
-            usable.push((disk.path.clone(), facts(&disk)));
-        }
+pub(in crate::cli) fn usable() -> Option<&'static [(PathBuf, String)]> {
+    static USABLE: OnceLock<Vec<(PathBuf, String)>> = OnceLock::new();
+    if !rustix::process::geteuid().is_root() {
+        return None;
     }
-    usable
+    Some(USABLE.get_or_init(|| {
+        let mut usable = Vec::new();
+        for disk in disks::list() {
+            let state = disks::state(&disk);
+            if matches!(state, DiskState::Empty | DiskState::Holds { .. }) {
+                usable.push((disk.path.clone(), facts(&disk)));
+            }
+        }
+        usable
+    }))
 }
 
 /// Returns the disks, or the one at that path, with their states.
@@ -116,8 +117,8 @@ pub(super) fn text(documents: &[DiskDocument], columns: usize) -> String {
     text
 }
 
-/// Returns the facts of a disk in one line. Those of a partition are its size and its file system;
-/// the rest is that of its disk.
+/// Returns the facts of a disk in one line. A partition has only its size: the rest is that of its
+/// disk.
 pub(in crate::cli) fn facts(disk: &Disk) -> String {
     let mut facts = vec![show_bytes(disk.size_bytes as f64)];
     if disk.partition_of.is_some() {
@@ -161,7 +162,7 @@ fn sentence(state: &DiskState) -> String {
         ),
         DiskState::Used { uses } => format!("not usable: in use: {}", uses.join("; ")),
         DiskState::ReadOnly => "not usable: the kernel refuses writes to it".to_owned(),
-        DiskState::Empty => "empty: no file system, no partition table, not in use".to_owned(),
+        DiskState::Empty => "empty: no data found, not in use".to_owned(),
         DiskState::Holds { signatures } => format!("not in use, holds {}", signatures.join(", ")),
         DiskState::Unknown {
             needs_root: true, ..
@@ -178,8 +179,9 @@ fn commands(disk: &Disk, state: &DiskState, prefix: Option<&str>) -> Vec<DiskCom
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let path = disk.path.display().to_string();
-    let target = format!("{EXAMPLE}@{path}");
+    let path = shell::word(&disk.path.to_string_lossy());
+    let target = shell::word(&format!("{EXAMPLE}@{}", disk.path.display()));
+    let is_too_small = disk.size_bytes < fs::find(EXAMPLE).map_or(0, |fs| fs.minimum_size());
     let command = |command: String, effect: &'static str| DiskCommand { command, effect };
     match state {
         DiskState::Mounted {
@@ -196,6 +198,7 @@ fn commands(disk: &Disk, state: &DiskState, prefix: Option<&str>) -> Vec<DiskCom
                 ),
             ]
         }
+        DiskState::Empty | DiskState::Holds { .. } if is_too_small => Vec::new(),
         DiskState::Empty => vec![command(fsb(&["run", &target]), "writes over all of it")],
         DiskState::Holds { .. } => vec![command(
             fsb(&["run", &target, "--wipe", &path]),
@@ -245,9 +248,24 @@ mod tests {
             text,
             "/dev/sdq  1.00 TiB, Fast Disk, ATA, 6.0 Gbps, rotational (7200/min), sectors of\n          \
              512 B (physical 4096 B), write cache: write back\n    \
-             empty: no file system, no partition table, not in use\n      \
+             empty: no data found, not in use\n      \
              fsb run ext4@/dev/sdq  # writes over all of it\n"
         );
+    }
+
+    #[test]
+    fn a_disk_that_is_too_small_has_no_command() {
+        let extended = Disk {
+            size_bytes: 1024,
+            ..disk()
+        };
+        let holds = DiskState::Holds {
+            signatures: vec!["dos".to_owned()],
+        };
+        for state in [holds, DiskState::Empty] {
+            assert!(commands(&extended, &state, None).is_empty());
+            assert_eq!(commands(&disk(), &state, None).len(), 1);
+        }
     }
 
     #[test]

@@ -27,18 +27,21 @@ const CONTROL: &str = "c.";
 /// The choice of no single workload.
 const NO_WORKLOAD: &str = "the suite";
 
-/// Describes the devices of `--wipe`, and names those that the server could offer.
-fn about_media(permitted: &[PathBuf], usable: &[(PathBuf, String)]) -> String {
+/// Describes the devices of `--wipe`, and names those that the server could offer. `usable` is
+/// `None` if this process cannot see which these are.
+fn about_media(permitted: &[PathBuf], usable: Option<&[(PathBuf, String)]>) -> String {
     let mut about = "An image in a file, in memory, or a device of --wipe.".to_owned();
     let mut others = Vec::new();
-    for (path, facts) in usable {
+    for (path, facts) in usable.unwrap_or_default() {
         if permitted.contains(path) {
             about += &format!(" {}: {facts}.", path.display());
         } else {
             others.push(format!("--wipe {} ({facts})", path.display()));
         }
     }
-    if !others.is_empty() {
+    if usable.is_none() {
+        about += " Only root sees which disks of this machine are not in use: sudo fsb list disks.";
+    } else if !others.is_empty() {
         let others = others.join(", ");
         about += &format!(
             " Other disks of this machine that are not in use are offered if the server starts with {others}; \
@@ -98,7 +101,7 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
             field(
                 MEDIUM,
                 "Medium",
-                &about_media(&permitted.wipe, &disks::usable()),
+                &about_media(&permitted.wipe, disks::usable()),
                 FieldKind::One(media),
             ),
             field(
@@ -354,13 +357,18 @@ mod tests {
     fn the_form_describes_permitted_disks_and_names_the_others() {
         let usable = [("/dev/sdx", "1 TiB, Old"), ("/dev/sdy", "2 TiB, New")];
         let usable = usable.map(|(path, facts)| (PathBuf::from(path), facts.to_owned()));
-        let about = about_media(&["/dev/sdx".into()], &usable);
+        let about = about_media(&["/dev/sdx".into()], Some(&usable));
         assert!(about.contains("/dev/sdx: 1 TiB, Old."), "{about}");
         assert!(
             about.contains("starts with --wipe /dev/sdy (2 TiB, New);"),
             "{about}"
         );
-        assert!(!about_media(&[], &[]).contains("Other disks"));
+        assert!(!about_media(&[], Some(&[])).contains("Other disks"));
+        let unseen = about_media(&["/dev/sdx".into()], None);
+        assert!(
+            unseen.contains("Only root sees") && !unseen.contains("Other disks"),
+            "{unseen}"
+        );
     }
 
     #[test]
