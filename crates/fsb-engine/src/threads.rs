@@ -161,13 +161,6 @@ impl<R> WorkerOutcome<R> {
 
     /// Returns the outcome as the answer to the task.
     pub(crate) fn measurement(&self, operation: &str) -> Measurement {
-        let first = self
-            .spans
-            .iter()
-            .filter(|span| span.operations > 0)
-            .map(|span| span.start_ns)
-            .min();
-        let last = self.spans.iter().map(|span| span.stop_ns).max();
         let mut latency =
             BTreeMap::from([(operation.to_owned(), latency::encode(&self.histogram))]);
         if !self.syncs.is_empty() {
@@ -175,7 +168,7 @@ impl<R> WorkerOutcome<R> {
         }
         Measurement {
             workers: self.spans.clone(),
-            timed_ns: first.zip(last).map_or(0, |(first, last)| last - first),
+            timed_ns: WorkerSpan::elapsed_ns(&self.spans),
             operations: self.spans.iter().map(|span| span.operations).sum(),
             bytes: self.spans.iter().map(|span| span.bytes).sum(),
             stonewall: None,

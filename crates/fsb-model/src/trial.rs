@@ -169,6 +169,21 @@ pub struct WorkerSpan {
     pub bytes: u64,
 }
 
+impl WorkerSpan {
+    /// Returns the nanoseconds from the first start to the last end of workers that finished an
+    /// operation. It is 0 if none did.
+    pub fn elapsed_ns(spans: &[WorkerSpan]) -> u64 {
+        let (mut first, mut last) = (u64::MAX, 0);
+        for span in spans {
+            if span.operations > 0 {
+                first = first.min(span.start_ns);
+            }
+            last = last.max(span.stop_ns);
+        }
+        last.saturating_sub(first)
+    }
+}
+
 /// One line of `trials.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -388,6 +403,21 @@ impl Interference {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn workers_without_an_operation_do_not_start_the_clock() {
+        let span = |start_ns, stop_ns, operations| WorkerSpan {
+            rank: 0,
+            start_ns,
+            stop_ns,
+            timed_ns: 0,
+            operations,
+            bytes: 0,
+        };
+        let spans = [span(0, 0, 0), span(10, 30, 1), span(12, 45, 2)];
+        assert_eq!(WorkerSpan::elapsed_ns(&spans), 35);
+        assert_eq!(WorkerSpan::elapsed_ns(&spans[..1]), 0);
+    }
 
     #[test]
     fn each_form_survives_a_round_trip() {

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use rustix::event::EventfdFlags;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -81,8 +82,13 @@ impl Lines {
         })
     }
 
-    /// Returns another descriptor of the connection.
+    /// Returns a descriptor that is readable once another message has come, or the other end is
+    /// gone.
     pub(crate) fn connection(&self) -> io::Result<OwnedFd> {
+        // The bytes in the buffer have left the connection.
+        if !self.reader.buffer().is_empty() {
+            return Ok(rustix::event::eventfd(1, EventfdFlags::CLOEXEC)?);
+        }
         self.reader.get_ref().try_clone().map(OwnedFd::from)
     }
 
@@ -185,7 +191,26 @@ fn excerpt(line: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
     use super::*;
+
+    #[test]
+    fn a_message_in_the_buffer_makes_the_connection_readable() {
+        let (mut left, mut right) = pair();
+        let is_readable = |lines: &Lines| {
+            let connection = lines.connection().unwrap();
+            let mut sockets = [PollFd::new(&connection, PollFlags::IN)];
+            poll(&mut sockets, Some(&Timespec::default())).unwrap() > 0
+        };
+        assert!(!is_readable(&right));
+        left.send_raw(b"1\n2\n").unwrap();
+        for message in [1, 2] {
+            assert!(is_readable(&right));
+            assert_eq!(right.receive::<u32>(None, &|| false).unwrap(), message);
+        }
+        assert!(!is_readable(&right));
+    }
 
     #[test]
     fn endless_lines_are_refused_and_invalid_messages_abbreviated() {

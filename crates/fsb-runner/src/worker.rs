@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{EngineError, Gate, Live, Ready, StepReport, Stop, Task, worker};
 use fsb_model::errno::describe_spawn;
 use fsb_model::observed::BackgroundWork;
+use fsb_model::trial::{NO_SPACE, OUT_OF_TIME, Reason, WORKER};
 use fsb_sys::sandbox::{self, Confinement};
 use fsb_testbed::control::Held;
 use fsb_testbed::{SpaceBeneath, host};
@@ -140,6 +141,20 @@ impl WorkerError {
         } else {
             None
         }
+    }
+}
+
+impl WorkerError {
+    /// Returns the reason of a failed trial.
+    pub fn reason(&self) -> Reason {
+        let code = match self {
+            WorkerError::Engine(error) => return error.clone().into(),
+            WorkerError::OutOfTime => &OUT_OF_TIME,
+            WorkerError::FullBeneath => &NO_SPACE,
+            WorkerError::Died(_) | WorkerError::Deadline(_) => &WORKER,
+            WorkerError::Interrupted | WorkerError::Start(_) => return self.to_string().into(),
+        };
+        Reason::new(code, self.to_string())
     }
 }
 
@@ -399,9 +414,10 @@ impl Worker {
                     .lines()
                     .and_then(|lines| lines.receive(Some(left), &|| false));
                 match next {
-                    Ok(Message::Progress(_) | Message::Ready(_) | Message::Unconfined(_)) => {}
+                    Ok(Message::Progress(_) | Message::Unconfined(_)) => {}
+                    // It waits for a start that does not come, and has measured nothing.
+                    Ok(Message::Ready(_)) | Err(_) => break,
                     Ok(answer) => return Ok(answer),
-                    Err(_) => break,
                 }
             }
         }
@@ -835,6 +851,29 @@ mod tests {
             16,
         );
         json!({"work": "step", "task": task}).to_string() + "\n"
+    }
+
+    #[test]
+    fn an_interruption_does_not_wait_for_a_worker_that_waits_for_its_start() {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let child = Command::new("sleep").arg("3600").spawn().expect("a child");
+        let mut worker = Worker {
+            child,
+            lines: Some(Lines::of_worker(ours).expect("lines")),
+            deadline: None,
+            until: None,
+            interrupted: None,
+            stop: None,
+            space: None,
+            monitored: false,
+            unconfined: Vec::new(),
+            oom_kills: None,
+        };
+        let ready = Message::<(), ()>::Ready(Ready::default());
+        let line = serde_json::to_string(&ready).expect("JSON") + "\n";
+        (&theirs).write_all(line.as_bytes()).expect("written");
+        let answer = worker.interrupt::<Cycles>();
+        assert!(matches!(answer, Err(WorkerError::Interrupted)));
     }
 
     #[test]

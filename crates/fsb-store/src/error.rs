@@ -195,7 +195,7 @@ const RUN_DIRECTORIES: &str = "name the directory of a run, such as one in fsb-r
 /// The remedy for [`StoreError::Syntax`] and [`StoreError::Checksum`].
 const RESTORE: &str = "restore the file from a copy of the run directory; its report.html, if there is one, has the results";
 /// The remedy for [`StoreError::NotDirectory`].
-const EMPTY_DIRECTORY: &str = "name a new or an empty directory with --out";
+pub const EMPTY_DIRECTORY: &str = "name a new or an empty directory with --out";
 
 /// Returns the remedy for [`StoreError::Former`].
 fn upgrade_of(results: &Path) -> String {

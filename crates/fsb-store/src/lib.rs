@@ -33,7 +33,7 @@ use rustix::fs::{FileType, FlockOperation, OFlags, flock, fstat};
 use rustix::io::Errno;
 
 pub use checksum::journal_line;
-pub use error::{CODES, NO_RUN, StoreError};
+pub use error::{CODES, EMPTY_DIRECTORY, NO_RUN, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
 pub use place::{Act, ResultOwner, absolute, check_private, check_trusted};
 pub use read::{

@@ -302,6 +302,15 @@ impl Signals {
     /// A signal has come already.
     pub fn let_go(&self) -> anyhow::Result<()> {
         self.ends.store(true, Ordering::SeqCst);
+        self.check()
+    }
+
+    /// Checks that no signal has come.
+    ///
+    /// # Errors
+    ///
+    /// A signal has come.
+    pub fn check(&self) -> anyhow::Result<()> {
         if self.is_interrupted() {
             Err(self.failure("interrupted: nothing was begun"))
         } else {
@@ -331,6 +340,8 @@ impl Signals {
     pub fn failure(&self, message: &str) -> anyhow::Error {
         Failure {
             exit: self.code(),
+            // What can be resumed ends with an error of the coordinator.
+            help: Some("start the command again".to_owned()),
             ..Failure::new(&fsb_runner::schedule::INTERRUPTED, message)
         }
         .into()

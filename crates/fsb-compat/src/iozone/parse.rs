@@ -421,10 +421,10 @@ pub(super) static OPTIONS: &[Known] = &[
     known("-+Z", "", "old data sets", Not),
 ];
 
-/// Returns the option of that name.
 /// The long options, which are those of fsb.
 pub const LONG_OPTIONS: [&str; 4] = ["--repeat-until", "--out", "--allow-concurrent", "--help"];
 
+/// Returns the option of that name.
 fn find_option(name: &str) -> Result<&'static Known, OptionsError> {
     OPTIONS
         .iter()

@@ -9,7 +9,7 @@
 //!
 //! With a time limit, a measurement has no warm-up cycles and ends with the cycle in which the
 //! limit passes. The runner limits the warm-up block, which only finds out how long a cycle takes.
-//! An interrupted measurement ends with the cycle that runs, and has the samples of the others.
+//! An interrupted measurement ends with an iteration, and has the samples of the cycles that ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -379,6 +379,14 @@ impl Job for MicroJob {
         let cycles = all_cycles(&reports);
         let warm_up = cycles.len().min(threads.warmup_cycles as usize);
         let measured = &cycles[warm_up..];
+        if measured.is_empty() && threads.interrupted.load(Ordering::Relaxed) {
+            return Err(EngineError::new(
+                "interrupted before the first measured cycle",
+            ));
+        }
+        // Without the cycle that an interruption cut.
+        measurement.operations = measured.len() as u64 * self.iterations;
+        measurement.bytes = measurement.operations * self.layout().file_size * self.file_count;
         measurement.timed_ns = measured.iter().map(|cycle| cycle.timed_ns).sum();
         measurement.samples = measured
             .iter()
@@ -432,7 +440,8 @@ struct MicroThreads<'s> {
     warmup_cycles: u64,
     /// The cycle before which all threads end, because the time is up.
     end: AtomicU64,
-    /// Set when the measurement shall end with the cycle that runs.
+    /// Set when the measurement shall end. The cycle that runs ends with an iteration, and does not
+    /// count.
     interrupted: Arc<AtomicBool>,
 }
 
@@ -519,6 +528,7 @@ impl<'s> ThreadJob for MicroThreads<'s> {
 }
 
 impl MicroThreads<'_> {
+    /// Makes the iterations of a cycle. An interrupted cycle leaves no sample.
     fn cycle(
         &self,
         state: &mut ThreadState<'_>,
@@ -528,6 +538,9 @@ impl MicroThreads<'_> {
         let begun = recorder.now();
         let mut timed_ns = 0;
         for _ in 0..state.iterations {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Ok(());
+            }
             state.turn = state.turn.wrapping_add(1);
             if self.job.bench == Bench::Read {
                 for file in files.clone() {

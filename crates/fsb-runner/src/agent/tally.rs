@@ -8,9 +8,7 @@ use fsb_engine::{Measurement, Profile, latency};
 use fsb_model::observed::{BackgroundWork, Deferred, MemoryUse, Observed, Rpcs, Spent};
 use fsb_model::run::SmallDevice;
 use fsb_model::storage::Promise;
-use fsb_model::trial::{
-    BACKGROUND, INTO_HOLES, NO_SPACE, OUT_OF_TIME, Reason, SMALL_DEVICE, Samples, WORKER,
-};
+use fsb_model::trial::{BACKGROUND, INTO_HOLES, NO_SPACE, Reason, SMALL_DEVICE, Samples};
 use fsb_model::units::show_size;
 use fsb_model::{CacheState, Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
@@ -397,21 +395,11 @@ pub(crate) enum Failure {
 
 impl From<WorkerError> for Failure {
     fn from(error: WorkerError) -> Self {
+        let reason = error.reason();
         match error {
-            WorkerError::Engine(error) if error.inapplicable => {
-                Failure::NotApplicable(error.into())
-            }
-            WorkerError::Engine(error) => Failure::Failed(error.into()),
-            error @ WorkerError::OutOfTime => {
-                Failure::OutOfTime(Reason::new(&OUT_OF_TIME, error.to_string()))
-            }
-            error @ WorkerError::FullBeneath => {
-                Failure::Failed(Reason::new(&NO_SPACE, error.to_string()))
-            }
-            error @ (WorkerError::Died(_) | WorkerError::Deadline(_)) => {
-                Failure::Failed(Reason::new(&WORKER, error.to_string()))
-            }
-            error => Failure::Failed(error.to_string().into()),
+            WorkerError::Engine(error) if error.inapplicable => Failure::NotApplicable(reason),
+            WorkerError::OutOfTime => Failure::OutOfTime(reason),
+            _ => Failure::Failed(reason),
         }
     }
 }

@@ -446,11 +446,7 @@ impl MeasuringSession<'_> {
                 Err(Failed::Why(why)) => {
                     report_failed(run, &why);
                     code = exit::TRIALS;
-                    let reason = Reason {
-                        errno: why.errno().map(str::to_owned),
-                        ..why.to_string().into()
-                    };
-                    self.keep(run, started, Err(reason))?;
+                    self.keep(run, started, Err(why.reason()))?;
                 }
             }
         }

@@ -18,10 +18,12 @@ use fsb_compat::fio::job::{
 };
 use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
 use fsb_compat::identify_file;
-use fsb_engine::{EngineError, Live, Measurement, Sizing, Step, Task, latency, mix, workload};
+use fsb_engine::{
+    EngineError, Live, Measurement, Profile, Sizing, Step, Task, latency, mix, workload,
+};
 use fsb_model::observed::Direct;
 use fsb_model::storage::Promise;
-use fsb_model::trial::Reason;
+use fsb_model::trial::{Reason, WorkerSpan};
 use fsb_model::{code, failure, notice};
 use fsb_report::show::counted;
 use fsb_runner::agent::check_direct;
@@ -126,15 +128,16 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return ended;
     }
     let text = results_text(arguments, started, &results)?;
-    match &arguments.output {
-        _ if results.is_empty() => {}
-        Some(path) => owner::replace(path, text.as_bytes())?,
-        None => results::print(&text)?,
-    }
+    // The run directory is finished even if the results cannot be printed.
+    let printed = match &arguments.output {
+        _ if results.is_empty() => Ok(()),
+        Some(path) => owner::replace(path, text.as_bytes()).map_err(anyhow::Error::from),
+        None => results::print(&text),
+    };
     if let Some(recording) = recording {
-        recording.finish(complete, &text)?;
+        recording.finish(complete && printed.is_ok(), &text)?;
     }
-    ended
+    printed.and(ended)
 }
 
 /// Returns the results in the requested form.
@@ -353,16 +356,17 @@ fn measure_all(stages: &[&[FioJob]], arguments: &Arguments) -> anyhow::Result<Me
         ended: Ok(exit::DONE),
     };
     for (finished, stage) in stages.iter().enumerate() {
-        match measure_stage(stage, arguments, &signals, &mut measured)? {
-            Ok(()) => continue,
-            Err(Failed::Interrupted) => {
+        match measure_stage(stage, arguments, &signals, &mut measured) {
+            Ok(Ok(())) => continue,
+            Err(error) => measured.ended = Err(error),
+            Ok(Err(Failed::Interrupted)) => {
                 let all = counted(stages.len(), "stage");
                 let text = format!("warning: interrupted after {finished} of {all}");
                 notify(&notice::MEASURED_IN_PART, [], &text);
                 measured.ended =
                     Err(signals.failure("interrupted: the files of the jobs are removed"));
             }
-            Err(Failed::Why(name, line, why)) => {
+            Ok(Err(Failed::Why(name, line, why))) => {
                 let fields = [
                     ("line", line.into()),
                     ("reason", why.to_string().into()),
@@ -398,13 +402,38 @@ fn measure_stage(
     directories.into_iter().try_for_each(OwnDirectory::remove)?;
     let measured = match measured? {
         Ok(measured) => measured,
-        Err(failed) => return Ok(Err(failed)),
+        Err(failed) => {
+            if let (Some(recording), Failed::Why(name, _, why)) = (&mut all.recording, &failed) {
+                keep_failed(stage, name, why, arguments, started, recording)?;
+            }
+            return Ok(Err(failed));
+        }
     };
     add_results(stage, &measured, arguments, &mut all.results);
     if let Some(recording) = &mut all.recording {
         keep(stage, measured, arguments, started, recording)?;
     }
     Ok(Ok(()))
+}
+
+/// Adds the failure of a stage to the run directory. Its jobs ran beside each other, so that the
+/// failure of one is that of all.
+fn keep_failed(
+    stage: &[FioJob],
+    name: &str,
+    why: &WorkerError,
+    arguments: &Arguments,
+    started: Timestamp,
+    recording: &mut Recording,
+) -> anyhow::Result<()> {
+    for job in stage {
+        let reason = Reason {
+            text: format!("job '{name}': {why}"),
+            ..why.reason()
+        };
+        recording.add(execution(job, arguments, started, |_| Err(reason))?)?;
+    }
+    Ok(())
 }
 
 /// Adds the jobs of a stage to the run directory. The processes of a job are its workers.
@@ -421,25 +450,36 @@ fn keep(
         for Measured { measurement, .. } in rest.by_ref().take(job.processes as usize) {
             processes.push(measurement);
         }
-        let parsed = workload::parse(&job.workload_of(0), &SIZING)
-            .map_err(|error| failure::error(&code::INVALID_FIO, error.to_string()))?;
-        let profile = parsed.profile();
-        let mut workload = job.workload_of(0);
-        workload.params = parsed.params();
-        workload
-            .params
-            .insert("jobs".to_owned(), job.processes.into());
         let work = together(processes).map_err(Reason::from);
-        recording.add(Execution {
-            label: format!("{}: {}", job.name, profile.label),
-            operation: profile.operation.to_owned(),
-            workload,
-            directory: directory(job, arguments),
-            started,
-            result: work.and_then(|work| Values::from_engine(&profile, work)),
-        })?;
+        recording.add(execution(job, arguments, started, |profile| {
+            Values::from_engine(profile, work?)
+        })?)?;
     }
     Ok(())
+}
+
+/// Returns the execution of a job with its values, or the reason why there are none.
+fn execution(
+    job: &FioJob,
+    arguments: &Arguments,
+    started: Timestamp,
+    values: impl FnOnce(&Profile) -> Result<Values, Reason>,
+) -> anyhow::Result<Execution> {
+    let mut workload = job.workload_of(0);
+    let parsed = workload::parse(&workload, &SIZING)
+        .map_err(|error| failure::error(&code::INVALID_FIO, error.to_string()))?;
+    let profile = parsed.profile();
+    workload.params = parsed.params();
+    let jobs = job.processes.into();
+    workload.params.insert("jobs".to_owned(), jobs);
+    Ok(Execution {
+        label: format!("{}: {}", job.name, profile.label),
+        operation: profile.operation.to_owned(),
+        workload,
+        directory: directory(job, arguments),
+        started,
+        result: values(&profile),
+    })
 }
 
 /// Returns the work of processes that ran beside each other. Amounts add up, and the time is that
@@ -464,9 +504,7 @@ fn together(processes: Vec<Measurement>) -> Result<Measurement, String> {
         }
         sum.add(process);
     }
-    let first = sum.workers.iter().map(|span| span.start_ns).min();
-    let last = sum.workers.iter().map(|span| span.stop_ns).max();
-    sum.timed_ns = last.unwrap_or(0).saturating_sub(first.unwrap_or(0));
+    sum.timed_ns = WorkerSpan::elapsed_ns(&sum.workers);
     for rate in sum.rates.values_mut() {
         rate.timed_ns = sum.timed_ns;
     }

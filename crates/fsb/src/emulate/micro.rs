@@ -375,6 +375,11 @@ fn threads(options: &Options) -> u64 {
     }
 }
 
+/// Returns the directory that is measured.
+fn measured_directory(options: &Options) -> PathBuf {
+    options.output.clone().unwrap_or_else(default_directory)
+}
+
 /// Returns the directory of temporary files, in which the 2023 tool works by default, so that it
 /// does not fill the current one. An empty TMPDIR names none.
 fn default_directory() -> PathBuf {
@@ -449,7 +454,7 @@ impl Amounts {
 
 /// Checks that the files of all threads fit into the free space, before anything is written.
 fn check_space(options: &Options, resolved: &Resolved) -> anyhow::Result<()> {
-    let directory = options.output.clone().unwrap_or_else(default_directory);
+    let directory = measured_directory(options);
     let (Some(cell), Some(room)) = (resolved.work.cells.first(), FreeSpace::at(&directory)) else {
         return Ok(());
     };
@@ -483,12 +488,7 @@ fn check_space(options: &Options, resolved: &Resolved) -> anyhow::Result<()> {
 /// Logs what the cycles of a block write, and warns of amounts that are rarely meant.
 fn log_estimate(options: &Options, log: &Log) -> anyhow::Result<()> {
     // A missing directory is refused next.
-    if !options
-        .output
-        .clone()
-        .unwrap_or_else(default_directory)
-        .is_dir()
-    {
+    if !measured_directory(options).is_dir() {
         return Ok(());
     }
     let amounts = Amounts::new(options);
@@ -608,7 +608,7 @@ fn as_user(mut settings: Settings, options: &Options) -> anyhow::Result<Settings
 
 /// Returns the plan of one workload on one directory.
 fn plan(options: &Options, repetition: &Settings) -> anyhow::Result<Resolved> {
-    let output = options.output.clone().unwrap_or_else(default_directory);
+    let output = measured_directory(options);
     // An absolute path cannot be mistaken for a file system.
     let target = owner::absolute(&output)?;
     let typed = PlanFile {

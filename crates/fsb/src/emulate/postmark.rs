@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +17,11 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use fsb_compat::postmark::print::{self, PostmarkOutcome};
-use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Settings, pool, source};
+use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Location, Settings, pool, source};
 use fsb_compat::{identify, identify_file};
 use fsb_engine::postmark::{Ended, Moment, RunOptions, Times};
-use fsb_engine::{EngineError, Measurement};
+use fsb_engine::workload;
+use fsb_engine::{EngineError, Measurement, Sizing};
 use fsb_model::metric::{
     CREATE_RATE, DELETE_ALONE_RATE, DELETE_RATE, OPERATION_RATE, READ_RATE, WRITE_RATE,
 };
@@ -31,8 +34,11 @@ use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::owner::{self, Rights};
 use fsb_testbed::access::{self, Obstacle};
 use jiff::Timestamp;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Access;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::emulate::run_directory::{self, Execution, Recording, Values};
 use crate::exit::{self, Second, Signals};
@@ -91,6 +97,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     run_directory::check(arguments.out.as_deref())?;
     session.recording = Recording::create(arguments.out.as_deref(), "postmark", "PostMark")?;
+    if session.recording.is_some() {
+        // A signal between two runs must not end the program before the directory is finished.
+        session.signals = Some(Signals::catch(Second::Waits)?);
+    }
     let ended = session.perform_all(script);
     if let Some(recording) = session.recording.take() {
         recording.finish(ended.is_ok(), &results::kept_output())?;
@@ -115,6 +125,8 @@ struct PostmarkSession {
     finished: usize,
     /// The run directory, if there is one.
     recording: Option<Recording>,
+    /// Signals that are also caught between runs, for the run directory.
+    signals: Option<Signals>,
 }
 
 impl PostmarkSession {
@@ -127,6 +139,7 @@ impl PostmarkSession {
             failed: false,
             finished: 0,
             recording: None,
+            signals: None,
         }
     }
 
@@ -177,15 +190,19 @@ impl PostmarkSession {
     /// Executes the commands of standard input. After an error a terminal gets the message and the
     /// next prompt; a pipe ends the session.
     fn converse(&mut self) -> anyhow::Result<()> {
-        let (input, typed) = (io::stdin(), io::stdin().is_terminal());
+        let typed = io::stdin().is_terminal();
+        let standard_input = io::stdin().as_fd().try_clone_to_owned()?;
+        let mut input = BufReader::new(File::from(standard_input));
         for number in 1.. {
             results::print(print::PROMPT)?;
-            let mut line = String::new();
-            let read = input
-                .lock()
-                .read_line(&mut line)
-                .context("cannot read commands from standard input")?;
-            if read == 0 {
+            let line = match read_line(&mut input, self.signals.as_ref()) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    results::print("\n")?;
+                    return Err(self.interrupted(&Signals::catch(Second::Waits)?, BETWEEN));
+                }
+                line => line.context("cannot read commands from standard input")?,
+            };
+            if line.is_empty() {
                 break;
             }
             match self.perform(&line, &format!("standard input:{number}")) {
@@ -240,7 +257,10 @@ impl PostmarkSession {
         let started = run_directory::now();
         let ended = run(self, &signals)?;
         // A signal that arrives as the run ends does not discard its report.
-        let late = signals.let_go();
+        let late = match &self.signals {
+            Some(signals) => signals.check(),
+            None => signals.let_go(),
+        };
         match ended {
             RunResult::Report(text, values) => {
                 self.finished += 1;
@@ -268,32 +288,38 @@ impl PostmarkSession {
                 Ok(())
             }
             RunResult::Interrupted => {
-                if self.finished > 0 {
-                    let text = format!(
-                        "warning: interrupted after {}",
-                        counted(self.finished, "run")
-                    );
-                    notify(&notice::MEASURED_IN_PART, [], &text);
-                }
-                Err(signals.failure("interrupted: the files of this run are removed"))
+                Err(self.interrupted(&signals, "interrupted: the files of this run are removed"))
             }
         }
     }
 }
 
 impl PostmarkSession {
+    /// Returns the error of a session that a signal ended, and prints how many runs finished.
+    fn interrupted(&self, signals: &Signals, message: &str) -> anyhow::Error {
+        if self.finished > 0 {
+            let runs = counted(self.finished, "run");
+            let text = format!("warning: interrupted after {runs}");
+            notify(&notice::MEASURED_IN_PART, [], &text);
+        }
+        signals.failure(message)
+    }
+
     /// Adds a run to the run directory.
     fn keep(&mut self, started: Timestamp, result: Result<Values, Reason>) -> anyhow::Result<()> {
         let Some(recording) = &mut self.recording else {
             return Ok(());
         };
-        let shape = &self.settings.shape;
-        let sizes = format!("{} to {} bytes", shape.size_low, shape.size_high);
-        let (files, transactions) = (shape.number, shape.transactions);
+        let mut workload = WorkloadSpec::new("postmark", parameters(&self.settings, self.verify));
+        let sizing = Sizing { size: 0, cpus: 1 };
+        // The workload has narrower limits than PostMark.
+        let label = workload::parse(&workload, &sizing)
+            .map_or_else(|_| "postmark".to_owned(), |job| job.profile().label.clone());
+        workload.params.extend(beside(&self.settings));
         recording.add(Execution {
-            label: format!("PostMark, {files} files of {sizes}, {transactions} transactions"),
+            label,
             operation: "transaction".to_owned(),
-            workload: WorkloadSpec::new("postmark", parameters(&self.settings)),
+            workload,
             directory: directories(&self.settings).swap_remove(0),
             started,
             result,
@@ -301,8 +327,8 @@ impl PostmarkSession {
     }
 }
 
-/// Returns the parameters of the workload `postmark` for these settings, and those that it lacks.
-fn parameters(settings: &Settings) -> Params {
+/// Returns the parameters of the workload `postmark` for these settings.
+fn parameters(settings: &Settings, verify: bool) -> Params {
     let shape = &settings.shape;
     let all = [
         ("size_low", shape.size_low.into()),
@@ -312,17 +338,28 @@ fn parameters(settings: &Settings) -> Params {
         ("subdirectories", shape.subdirectories.into()),
         ("bias_read", shape.bias_read.into()),
         ("bias_create", shape.bias_create.into()),
-        ("read_size", settings.read_block.into()),
-        ("write_size", settings.write_block.into()),
+        ("read", settings.read_block.into()),
+        ("write", settings.write_block.into()),
         ("buffering", settings.buffered.into()),
-        ("seed", settings.seed.into()),
-        ("locations", directories(settings).len().into()),
+        ("verify", verify.into()),
     ];
     let mut params = Params::new();
     for (name, value) in all {
         params.insert(name.to_owned(), value);
     }
     params
+}
+
+/// Returns the parameters that the workload `postmark` lacks.
+fn beside(settings: &Settings) -> Params {
+    let mut locations = Vec::new();
+    for Location { path, weight } in &settings.locations {
+        locations.push(json!([path, weight]));
+    }
+    Params::from_iter([
+        ("seed".to_owned(), settings.seed.into()),
+        ("locations".to_owned(), locations.into()),
+    ])
 }
 
 fn wrong(place: &str, error: &str) -> anyhow::Error {
@@ -359,6 +396,45 @@ fn check_script(script: &Script, settings: &mut Settings, depth: usize) -> anyho
         }
     }
     Ok(true)
+}
+
+/// The message after a signal while no run was in progress.
+const BETWEEN: &str = "interrupted between two runs";
+
+/// Returns the next line with its end, or nothing at the end of the input.
+///
+/// # Errors
+/// The input cannot be read. The kind is `Interrupted` if a signal of `signals` has come.
+fn read_line(input: &mut BufReader<File>, signals: Option<&Signals>) -> io::Result<String> {
+    // A signal that comes right before a wait does not end it.
+    const GLANCE: Timespec = Timespec {
+        tv_sec: 0,
+        tv_nsec: 200_000_000,
+    };
+    let mut line = Vec::new();
+    while line.last() != Some(&b'\n') {
+        while input.buffer().is_empty() {
+            if signals.is_some_and(Signals::is_interrupted) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let mut inputs = [PollFd::new(input.get_ref(), PollFlags::IN)];
+            match poll(&mut inputs, Some(&GLANCE)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => break,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        // A line is in the buffer, or a part of it.
+        if input.fill_buf()?.is_empty() {
+            break;
+        }
+        let here = input.buffer();
+        let end = here.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(here.len(), |end| end + 1);
+        line.extend_from_slice(&here[..length]);
+        input.consume(length);
+    }
+    String::from_utf8(line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Prints the text, or appends it to a file.

@@ -10,13 +10,13 @@ use fsb_model::plan::Repetition;
 use fsb_model::run::{BlockOrder, EmulatedTool};
 use fsb_model::trial::{self, Reason, Samples};
 use fsb_model::{
-    Bytes, Cell, Metric, Outcome, Phase, Plan, RunRecord, StopReason, StoppingRule, Target,
-    TargetKind, Trial, WorkloadSpec,
+    Bytes, Cell, Coded, Failure, Metric, Outcome, Phase, Plan, RunRecord, StopReason, StoppingRule,
+    Target, TargetKind, Trial, WorkloadSpec,
 };
 use fsb_runner::agent::Measured;
 use fsb_runner::{values, wall_clock};
 use fsb_store::owner::{self, result_owner};
-use fsb_store::{RunDirectory, StoreError};
+use fsb_store::{EMPTY_DIRECTORY, RunDirectory, StoreError};
 use fsb_testbed::host;
 use fsb_testbed::lock::RunLock;
 use jiff::Timestamp;
@@ -44,7 +44,21 @@ pub fn tool(command: &str) -> EmulatedTool {
 /// Checks before a measurement that `--out` names a new or empty directory.
 pub fn check(out: Option<&Path>) -> anyhow::Result<()> {
     out.map_or(Ok(()), |out| fsb_store::check_new(out, &result_owner()))
-        .map_err(advise_on_unwritable)
+        .map_err(advise)
+}
+
+/// Adds advice to the error of a directory. These runs cannot be resumed.
+fn advise(error: StoreError) -> anyhow::Error {
+    let StoreError::NotEmpty(path) = &error else {
+        return advise_on_unwritable(error);
+    };
+    let message = format!("{} is not empty; {EMPTY_DIRECTORY}", path.display());
+    Failure {
+        fields: error.fields(),
+        help: Some(EMPTY_DIRECTORY.to_owned()),
+        ..Failure::new(error.code(), message)
+    }
+    .into()
 }
 
 /// Writes what the tool printed and the report, closes the segment, and prints the path.
@@ -100,6 +114,29 @@ impl Values {
         let metrics = values::metrics(profile, &measured, &Samples::default())?;
         let work = measured.work;
         Ok(Values { metrics, work })
+    }
+}
+
+/// Returns the parameters of a workload that another one lacks or has with another value, as
+/// `, seed 7`.
+fn differences(known: &WorkloadSpec, workload: &WorkloadSpec) -> String {
+    let mut text = String::new();
+    for (name, value) in &workload.params {
+        if known.params.get(name) != Some(value) {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            text += &format!(", {name} {value}");
+        }
+    }
+    for name in known.params.keys() {
+        if !workload.params.contains_key(name) {
+            text += &format!(", no {name}");
+        }
+    }
+    match text.is_empty() {
+        true => format!(", {}", workload.name),
+        false => text,
     }
 }
 
@@ -191,6 +228,7 @@ impl Recording {
             started,
             result,
         } = execution;
+        let label = self.case(label, &workload);
         let target = self.target(&directory)?;
         let mut block = 1;
         for trial in &self.trials {
@@ -236,6 +274,19 @@ impl Recording {
             timelines: work.timeline.into_iter().collect(),
             extra: Map::new(),
         })
+    }
+
+    /// Returns the label of a case. Other work with a known label gets what differs appended.
+    fn case(&self, label: String, workload: &WorkloadSpec) -> String {
+        let mut label = label;
+        let cells = &self.record.cells;
+        while let Some(known) = cells.iter().find(|cell| cell.label == label) {
+            if known.workload == *workload {
+                break;
+            }
+            label += &differences(&known.workload, workload);
+        }
+        label
     }
 
     fn observed(&self, target: &str, work: &Measurement, outcome: Outcome) -> Observed {

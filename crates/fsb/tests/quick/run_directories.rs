@@ -1,10 +1,12 @@
 //! `--out` of the commands with the options of other tools: the run directory that they keep.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::common::*;
@@ -69,12 +71,37 @@ fn micro_keeps_its_samples_and_two_runs_are_compared() {
     let compared = succeeds(path, "compare a b");
     assert!(stdout(&compared).contains("micro create 5 files"));
     fails(path, "run --resume a", 2, "run/not-resumable");
-    fails(
+    let refused = fails(
         path,
         "micro create --output . --out a",
         2,
         "store/not-empty",
     );
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned() + &stdout(&refused);
+    assert!(!text.contains("--resume"), "{text}");
+}
+
+#[test]
+fn micro_ends_within_a_cycle_after_a_signal() {
+    let scratch = scratch();
+    let path = scratch.path();
+    fs::create_dir(path.join("d")).unwrap();
+    let line =
+        "micro create --output d --fileCount 5 --iterations 1000000000 --runCount 2 --out kept";
+    let running = Running::start(path, &words(line));
+    wait_until("files are there", Duration::from_secs(60), || {
+        files(&path.join("d")) > 0
+    });
+    running.signal(Signal::INT);
+    expect_code(&running.wait(), 130);
+    let trials = trials(&path.join("kept"));
+    if let [trial] = &trials[..] {
+        assert_eq!(
+            trial["error"],
+            "interrupted before the first measured cycle"
+        );
+    }
+    assert_eq!(files(&path.join("d")), 0);
 }
 
 #[test]
@@ -146,14 +173,162 @@ fn a_repeated_run_of_postmark_is_a_second_block() {
     let directory = scratch();
     let path = directory.path();
     fs::create_dir(path.join("d")).unwrap();
-    let lines = "set location d\nset number 20\nset transactions 30\nrun\nrun\nset transactions 40\nrun\nquit\n";
+    let lines = "set location d\nset number 20\nset transactions 30\nrun\nrun\nset transactions 40\nrun\n\
+                 set seed 7\nrun\nset subdirectories 3\nset seed 42\nrun\nquit\n";
     fs::write(path.join("c"), lines).unwrap();
     succeeds(path, "postmark c --out run");
     kept(path, "run", "postmark");
-    let [first, other] = [30, 40]
-        .map(|count| format!("PostMark, 20 files of 500 to 10000 bytes, {count} transactions"));
-    let expected = [(first.clone(), 1), (first, 2), (other, 1)];
+    let [first, other] =
+        [30, 40].map(|count| format!("postmark, {count} on 20 files of 500 B to 10000 B"));
+    let expected = [
+        (first.clone(), 1),
+        (first, 2),
+        (other.clone(), 1),
+        (format!("{other}, seed 7"), 1),
+        (format!("{other}, 3 subdirectories"), 1),
+    ];
     assert_eq!(blocks(&path.join("run")), expected);
+}
+
+#[test]
+fn a_signal_at_the_prompt_of_postmark_finishes_the_directory() {
+    let directory = scratch();
+    let path = directory.path();
+    let mut running = Command::new(env!("CARGO_BIN_EXE_fsb"))
+        .args(["postmark", "--allow-concurrent", "--out", "run"])
+        .current_dir(path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = running.stdin.take().unwrap();
+    input
+        .write_all(b"set number 20\nset transactions 30\nrun\n")
+        .unwrap();
+    wait_until("a run ended", Duration::from_secs(60), || {
+        path.join("run/trials.jsonl").exists() && !trials(&path.join("run")).is_empty()
+    });
+    kill_process(Pid::from_child(&running), Signal::INT).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    kept(path, "run", "postmark");
+    assert!(path.join("run/output.txt").exists());
+}
+
+#[test]
+fn filebench_keeps_other_work_as_another_case() {
+    let directory = scratch();
+    let path = directory.path();
+    fs::create_dir(path.join("d")).unwrap();
+    let flow = "define fileset name=a,path=d,entries=3,size=4k,prealloc\n\
+                define process name=p { thread name=t { flowop openfile name=o,filesetname=a,fd=1\n\
+                flowop readwholefile name=r,fd=1\nflowop closefile name=c,fd=1 } }\nrun 1\nrun 2\nrun 1\n";
+    fs::write(path.join("w.f"), flow).unwrap();
+    succeeds(path, "filebench --dir d w.f --out run");
+    let found = blocks(&path.join("run"));
+    let first = found[0].0.clone();
+    let expected = [
+        (first.clone(), 1),
+        (format!("{first}, seconds 2"), 1),
+        (first, 2),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn iozone_keeps_the_rates_of_its_text_and_is_compared_with_it() {
+    let directory = scratch();
+    let path = directory.path();
+    let line = "iozone -t 2 -x -s 512 -r 64 -i 0 -i 2 -F a b --out run";
+    let text = stdout(&succeeds(path, line));
+    fs::write(path.join("out.txt"), &text).unwrap();
+    let mut printed = Vec::new();
+    for line in text.lines() {
+        if let Some((_, number)) = line.split_once("Children see").and(line.split_once('=')) {
+            let number = number.split_whitespace().next().unwrap();
+            printed.push(number.parse::<f64>().unwrap() * 1024.0);
+        }
+    }
+    let trials = trials(&path.join("run"));
+    assert_eq!((printed.len(), trials.len()), (4, 4));
+    for (printed, trial) in printed.iter().zip(&trials) {
+        let kept = trial["metrics"][0]["value"].as_f64().unwrap();
+        assert!((kept / printed - 1.0).abs() < 1e-4, "{kept} {printed}");
+    }
+    assert_eq!(trials[2]["operation"], "random_read");
+    let label = trials[2]["workload"].as_str().unwrap();
+    assert!(label.starts_with("random read 64K, file 512K"), "{label}");
+    let compared = stdout(&succeeds(path, "compare run out.txt"));
+    assert!(compared.contains("random_read"), "{compared}");
+}
+
+#[test]
+fn a_failure_keeps_what_was_measured_and_its_reason() {
+    let directory = scratch();
+    let path = directory.path();
+    let job = "[global]\ndirectory=.\nrw=write\n[one]\nsize=64k\n[two]\nstonewall\nsize=64m\n";
+    fs::write(path.join("j.fio"), job).unwrap();
+    for (line, failed) in [
+        ("fio j.fio --out fio", 1),
+        (
+            "iozone -i 0 -a -n 64m -g 64m -y 64 -q 64 -f f --out iozone",
+            0,
+        ),
+    ] {
+        // The limit is 16 MiB or 32 MiB: shells count blocks of 512 or 1024 bytes.
+        let fsb = env!("CARGO_BIN_EXE_fsb");
+        let script = format!("ulimit -f 32768; exec {fsb} {line} --allow-concurrent");
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(path)
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        let tool = line.split(' ').next().unwrap();
+        let trials = trials(&path.join(tool));
+        assert_eq!(trials.len(), failed + 1);
+        assert_eq!(trials[failed]["outcome"], "failed");
+        assert!(!trials[failed]["error"].as_str().unwrap().is_empty());
+        assert!(kept(path, tool, tool)["stop_reason"].is_null());
+    }
+}
+
+#[test]
+fn a_full_standard_output_does_not_lose_the_run_directory_of_fio() {
+    let directory = scratch();
+    let path = directory.path();
+    fs::write(
+        path.join("j.fio"),
+        "[one]\ndirectory=.\nrw=write\nsize=64k\n",
+    )
+    .unwrap();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let status = Command::new(env!("CARGO_BIN_EXE_fsb"))
+        .args(words("fio j.fio --allow-concurrent --out run"))
+        .current_dir(path)
+        .stdout(full)
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(!status.success());
+    kept(path, "run", "fio");
+    assert_eq!(trials(&path.join("run")).len(), 1);
+}
+
+#[test]
+fn an_interrupted_iozone_without_a_result_leaves_the_sheet_alone() {
+    let directory = scratch();
+    let path = directory.path();
+    fs::write(path.join("s.xls"), "numbers").unwrap();
+    let line = "iozone -i 0 -s 4g -r 4 -f f -b s.xls";
+    let running = Running::start(path, &words(line));
+    wait_until("the file is there", Duration::from_secs(60), || {
+        path.join("f").exists()
+    });
+    running.signal(Signal::INT);
+    expect_code(&running.wait(), 130);
+    let sheet = fs::read(path.join("s.xls")).unwrap();
+    assert_eq!(sheet, b"numbers");
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::{Means, Msync};
 use fsb_compat::iozone::sequence::{MatrixRow, files};
+use fsb_compat::iozone::{Options, operation};
 use fsb_engine::Measurement;
 use fsb_engine::classic::PhaseResult;
 use fsb_model::metric::{THROUGHPUT, WORKER_RATE_MAX, WORKER_RATE_MEAN, WORKER_RATE_MIN};
+use fsb_model::trial::Reason;
 use fsb_model::{Bytes, Params, WorkloadSpec};
 use jiff::Timestamp;
 use serde_json::json;
@@ -17,18 +18,19 @@ use crate::emulate::run_directory::{Execution, Values};
 use super::check;
 
 /// Returns the execution of an operation by one process, with its results, or by several that
-/// started together. `nanoseconds` is the time from the first start to the last end.
+/// started together, or the reason why it failed. `name` is the operation in words.
 pub(super) fn execution(
     options: &Options,
-    operation: &str,
+    name: &str,
     sizes: MatrixRow,
     started: Timestamp,
-    results: &[PhaseResult],
-    nanoseconds: u64,
+    workers: usize,
+    results: Result<&[PhaseResult], Reason>,
 ) -> Execution {
+    let operation = operation(name).unwrap_or(name);
     let [file_size, block_size] = [sizes.file, sizes.record].map(|kilobytes| kilobytes << 10);
     let (block, file) = (Bytes(block_size), Bytes(file_size));
-    let mut label = format!("{operation} {block}, file {file}");
+    let mut label = format!("{name} {block}, file {file}");
     let mut params = parameters(options);
     params.insert("file_size".to_owned(), file_size.into());
     params.insert("block_size".to_owned(), block_size.into());
@@ -39,56 +41,56 @@ pub(super) fn execution(
         } else {
             "processes"
         };
-        label += &format!(", {} {unit}", results.len());
-        params.insert("workers".to_owned(), results.len().into());
+        label += &format!(", {workers} {unit}");
+        params.insert("workers".to_owned(), workers.into());
         params.insert("threads".to_owned(), options.threads.into());
         params.insert("stonewall".to_owned(), options.stonewall.into());
     } else {
         params.insert("matrix".to_owned(), true.into());
     }
-    let values = values(block_size, results, nanoseconds);
     Execution {
         label,
         operation: operation.to_owned(),
         workload: WorkloadSpec::new("iozone", params),
         directory: directory(options),
         started,
-        result: match values.work.bytes > 0 && nanoseconds > 0 {
-            true => Ok(values),
-            false => Err("nothing was timed".into()),
-        },
+        result: results.and_then(|results| values(block_size, results)),
     }
 }
 
-/// Returns the rate of all processes together, and those of the processes if there are several.
-fn values(record: u64, results: &[PhaseResult], nanoseconds: u64) -> Values {
-    let mut work = Measurement {
-        timed_ns: nanoseconds,
-        ..Measurement::default()
-    };
+/// Returns the sum of the rates of the processes, and their rates if there are several. A rate is
+/// that of a process's own time until its stonewall: IOzone prints the sum as "Children see".
+///
+/// # Errors
+/// A process moved nothing, or its time is below the resolution of the clock.
+fn values(record: u64, results: &[PhaseResult]) -> Result<Values, Reason> {
+    let mut work = Measurement::default();
     let mut rates = Vec::new();
     for result in results {
+        if result.records == 0 {
+            return Err("a process transferred nothing".into());
+        }
+        if result.nanoseconds == 0 {
+            return Err("nothing was timed".into());
+        }
         let bytes = result.records * record;
         work.operations += result.records;
         work.bytes += bytes;
+        work.timed_ns = work.timed_ns.max(result.nanoseconds);
         work.user_seconds += result.user_nanoseconds as f64 * 1e-9;
         work.system_seconds += result.system_nanoseconds as f64 * 1e-9;
-        rates.push(rate(bytes, result.nanoseconds));
+        rates.push(bytes as f64 / (result.nanoseconds as f64 * 1e-9));
     }
-    let mut metrics = vec![THROUGHPUT.metric(rate(work.bytes, nanoseconds))];
+    let sum: f64 = rates.iter().sum();
+    let mut metrics = vec![THROUGHPUT.metric(sum)];
     if rates.len() > 1 {
         let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
         let most = rates.iter().copied().fold(0.0, f64::max);
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
         metrics.push(WORKER_RATE_MIN.metric(least));
-        metrics.push(WORKER_RATE_MEAN.metric(mean));
+        metrics.push(WORKER_RATE_MEAN.metric(sum / rates.len() as f64));
         metrics.push(WORKER_RATE_MAX.metric(most));
     }
-    Values { metrics, work }
-}
-
-fn rate(bytes: u64, nanoseconds: u64) -> f64 {
-    bytes as f64 / (nanoseconds.max(1) as f64 * 1e-9)
+    Ok(Values { metrics, work })
 }
 
 /// Returns the directory of the first file.
@@ -128,4 +130,37 @@ fn parameters(options: &Options) -> Params {
     all.into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(records: u64, nanoseconds: u64) -> PhaseResult {
+        PhaseResult {
+            records,
+            nanoseconds,
+            ..PhaseResult::default()
+        }
+    }
+
+    #[test]
+    fn the_throughput_is_the_sum_of_the_rates_of_the_processes() {
+        // The second process had moved half its records when the first one was done.
+        let results = [result(8, 1_000_000_000), result(4, 2_000_000_000)];
+        let values = values(1024, &results).expect("values");
+        let mut numbers = Vec::new();
+        for metric in &values.metrics {
+            numbers.push(metric.value);
+        }
+        assert_eq!(numbers, [10_240.0, 2048.0, 5120.0, 8192.0]);
+        assert_eq!((values.work.operations, values.work.bytes), (12, 12_288));
+    }
+
+    #[test]
+    fn a_process_without_a_record_leaves_no_values() {
+        for other in [result(0, 1), result(1, 0)] {
+            assert!(values(1024, &[result(8, 1), other]).is_err());
+        }
+    }
 }

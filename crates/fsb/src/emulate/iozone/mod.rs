@@ -25,6 +25,7 @@ use fsb_compat::iozone::{self, CommandLine, Options, Sheet, table_sheet, through
 use fsb_engine::classic::{
     self, Corruption, Existing, GroupResult, Phase, PhaseError, PhaseResult, Rest,
 };
+use fsb_model::trial::{self, Reason};
 use fsb_model::units::show_duration;
 use fsb_model::{code, failure, notice};
 use fsb_report::show::counted;
@@ -315,15 +316,49 @@ impl<'o> IozoneSession<'o> {
         sizes: MatrixRow,
         started: Timestamp,
         results: &[PhaseResult],
-        nanoseconds: u64,
     ) -> anyhow::Result<()> {
         self.finished += 1;
+        self.add(operation, sizes, started, results.len(), Ok(results))
+    }
+
+    /// Adds an operation to the run directory.
+    fn add(
+        &mut self,
+        operation: Operation,
+        sizes: MatrixRow,
+        started: Timestamp,
+        workers: usize,
+        results: Result<&[PhaseResult], Reason>,
+    ) -> anyhow::Result<()> {
         let Some(recording) = &mut self.recording else {
             return Ok(());
         };
         let name = operation_name(operation);
-        let done = execution(self.options, &name, sizes, started, results, nanoseconds);
+        let done = execution(self.options, &name, sizes, started, workers, results);
         recording.add(done)
+    }
+
+    /// Adds a failed operation to the run directory; an interrupted one is none. Returns the error.
+    fn failed(
+        &mut self,
+        operation: Operation,
+        sizes: MatrixRow,
+        started: Timestamp,
+        workers: usize,
+        error: anyhow::Error,
+    ) -> anyhow::Error {
+        let reason = match error.downcast_ref::<PhaseError>() {
+            Some(PhaseError::Interrupted) | None => return error,
+            Some(PhaseError::Corrupt(corruption)) => {
+                Reason::new(&trial::CORRUPTED, corruption.to_string())
+            }
+            Some(PhaseError::Engine(refused)) => refused.clone().into(),
+        };
+        let added = self.add(operation, sizes, started, workers, Err(reason));
+        match added {
+            Ok(()) => error,
+            Err(unwritable) => error.context(format!("{unwritable:#}")),
+        }
     }
 
     fn wrote(&self, path: &Path) -> bool {
@@ -362,7 +397,10 @@ impl<'o> IozoneSession<'o> {
                 results::print(&reports.text)?;
                 results::print("exiting iozone\n\n")?;
                 results::print(&reports.beside)?;
-                reports.save(self.options)?;
+                // A sheet of an earlier run is better than one without a number.
+                if self.finished > 0 {
+                    reports.save(self.options)?;
+                }
                 self.say_part();
                 Ok(self.signals.code())
             }
@@ -548,7 +586,9 @@ fn run_throughput(session: &mut IozoneSession, reports: &mut Reports) -> anyhow:
         for operation in sequence::throughput(options) {
             classic::sync_all();
             session.note(operation, files);
-            let test = measure_group(session, operation, sizes, files)?;
+            let started = run_directory::now();
+            let test = measure_group(session, operation, sizes, files)
+                .map_err(|error| session.failed(operation, sizes, started, files.len(), error))?;
             results::print(&print::block(options, &test))?;
             if let Some(run) = runs.last_mut() {
                 run.push(test);
@@ -641,7 +681,7 @@ fn measure_group(
             .try_for_each(|file| classic::bring_to_rest(file))?;
     }
     let sums: Vec<PhaseResult> = sums.into_iter().flatten().collect();
-    session.keep(operation, sizes, started, &sums, nanoseconds)?;
+    session.keep(operation, sizes, started, &sums)?;
     let children = sums.iter().map(|sum| child(options, sizes, sum)).collect();
     Ok(ThroughputTest {
         operation,
@@ -736,10 +776,10 @@ fn measure_row(
         match piece {
             Piece::Do(operation, column) => {
                 let started = run_directory::now();
-                let result = measure(session, operation, sizes)?;
-                let nanoseconds = result.nanoseconds;
+                let result = measure(session, operation, sizes)
+                    .map_err(|error| session.failed(operation, sizes, started, 1, error))?;
                 let results = std::slice::from_ref(&result);
-                session.keep(operation, sizes, started, results, nanoseconds)?;
+                session.keep(operation, sizes, started, results)?;
                 let number = value(
                     options.unit,
                     result.nanoseconds,
@@ -749,7 +789,11 @@ fn measure_row(
                 report.put(column, number, cpu_percent(&result));
                 results::print(&print::number(column, number))?;
             }
-            Piece::Silently(operation) => _ = measure(session, operation, sizes)?,
+            Piece::Silently(operation) => {
+                let started = run_directory::now();
+                measure(session, operation, sizes)
+                    .map_err(|error| session.failed(operation, sizes, started, 1, error))?;
+            }
             Piece::Zero(column) => {
                 report.put(column, 0, 0.0);
                 results::print(&print::zero(column))?;
