@@ -67,6 +67,21 @@ pub fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
     }
 }
 
+/// The reason why memory is not locked.
+#[derive(Debug)]
+pub enum Unlocked {
+    /// It would take longer than the caller's patience.
+    Slow(Refusal),
+    /// The kernel refuses.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Unlocked {
+    fn from(why: Refusal) -> Unlocked {
+        Unlocked::Refused(why)
+    }
+}
+
 impl MemoryBallast {
     /// Locks everything above `limit` bytes of the memory that `available` reports. The page cache
     /// should be dropped before. `patience` is the time that locking may take.
@@ -79,14 +94,14 @@ impl MemoryBallast {
         limit: u64,
         available: &dyn Fn() -> Option<u64>,
         patience: Duration,
-    ) -> Result<MemoryBallast, Refusal> {
+    ) -> Result<MemoryBallast, Unlocked> {
         let (ours, theirs) =
             UnixStream::pair().map_err(|error| Refusal::call("socketpair", &error))?;
         // SAFETY: the child makes only system calls on memory and descriptors of its own, and never
         // returns.
         let pid = unsafe { libc::fork() };
         match pid {
-            -1 => return Err(Refusal::call("fork", &io::Error::last_os_error())),
+            -1 => return Err(Refusal::call("fork", &io::Error::last_os_error()).into()),
             // SAFETY: this is the child.
             0 => unsafe { eat(theirs.as_raw_fd()) },
             _ => {}
@@ -102,7 +117,8 @@ impl MemoryBallast {
             .map_err(|error| Refusal::call("setsockopt", &error))?;
         let began = Instant::now();
         for _ in 0..MOST_ROUNDS {
-            ballast.left = available().ok_or("/proc/meminfo has no MemAvailable")?;
+            ballast.left =
+                available().ok_or_else(|| Refusal::from("/proc/meminfo has no MemAvailable"))?;
             let chunks = (ballast.left.saturating_sub(limit) / CHUNK as u64) as usize;
             if chunks == 0 {
                 break;
@@ -155,20 +171,20 @@ impl MemoryBallast {
 
 /// Requests `chunks` chunks, one byte each, and waits for an answer to each. Fails as soon as the
 /// chunks so far show that all of them take longer than `patience`.
-fn lock(mut connection: &UnixStream, chunks: usize, patience: Duration) -> Result<(), Refusal> {
+fn lock(mut connection: &UnixStream, chunks: usize, patience: Duration) -> Result<(), Unlocked> {
     let mut answer = [0u8; 1];
     let began = Instant::now();
     for locked in 0..chunks {
         if locked >= SAMPLE && locked.is_multiple_of(SAMPLE) {
             let expected = began.elapsed().as_secs_f64() * chunks as f64 / locked as f64;
             if expected > patience.as_secs_f64() {
-                return Err(format!(
+                let why = format!(
                     "locking {} of memory takes about {}, and the budget leaves {} for it",
                     show_bytes((chunks * CHUNK) as f64),
                     show_duration(Duration::from_secs_f64(expected)),
                     show_duration(patience)
-                )
-                .into());
+                );
+                return Err(Unlocked::Slow(why.into()));
             }
         }
         let done = connection
@@ -176,7 +192,9 @@ fn lock(mut connection: &UnixStream, chunks: usize, patience: Duration) -> Resul
             .and_then(|()| connection.read_exact(&mut answer));
         done.map_err(|_| {
             let [locked, wanted] = [locked, chunks].map(|count| show_bytes((count * CHUNK) as f64));
-            format!("the kernel locked {locked} of {wanted} and refuses more")
+            Refusal::from(format!(
+                "the kernel locked {locked} of {wanted} and refuses more"
+            ))
         })?;
     }
     Ok(())
@@ -303,8 +321,10 @@ mod tests {
     fn locking_that_takes_longer_than_the_budget_allows_ends_early() {
         let available = (64 << 20) + (SAMPLE as u64 + 4) * CHUNK as u64;
         let refused = MemoryBallast::start(64 << 20, &|| Some(available), Duration::ZERO);
-        let why = refused.unwrap_err().to_string();
-        assert!(why.contains("the budget leaves"), "{why}");
+        let Err(Unlocked::Slow(why)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(why.to_string().contains("the budget leaves"), "{why}");
         // Fewer chunks than the sample are locked in any time.
         let few = (64 << 20) + (SAMPLE as u64 - 1) * CHUNK as u64;
         let asked = std::cell::Cell::new(false);

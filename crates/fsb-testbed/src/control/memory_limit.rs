@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use fsb_model::units::{show_bytes, show_size};
 use fsb_model::{Bytes, Warning};
-use fsb_sys::ballast::{self, MemoryBallast};
+use fsb_sys::ballast::{self, MemoryBallast, Unlocked};
 use fsb_sys::cgroup::{self as place, Hierarchy, MEMORY};
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, memory};
@@ -216,14 +216,16 @@ fn set_ballast(
     let _ = std::fs::write(context.roots.proc.join("sys/vm/drop_caches"), "3");
     let available = || memory::meminfo(context.roots, "MemAvailable");
     let ballast = MemoryBallast::start(bytes, &available, context.patience).map_err(|why| {
+        let group = format!("{MEMORY_LIMIT}={}:cgroup", fsb_model::Bytes(bytes));
+        let (why, advice) = match why {
+            Unlocked::Slow(why) => (why, format!("use a larger --budget, or {group}")),
+            Unlocked::Refused(why) => (why, format!("use {group}")),
+        };
         TestbedError::machine(format!(
             "control {MEMORY_LIMIT}={value} is not available here"
         ))
         .tried(why)
-        .advice(format!(
-            "use a larger --budget, or {MEMORY_LIMIT}={}:cgroup",
-            fsb_model::Bytes(bytes)
-        ))
+        .advice(advice)
     })?;
     let (observed, near) = ballast.observed();
     let inexact = || Warning::ControlInexact {

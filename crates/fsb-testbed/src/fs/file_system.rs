@@ -708,16 +708,16 @@ pub(crate) const HAS_JOURNAL: &str = "has_journal";
 pub(super) struct Features<'a> {
     /// The arguments of mkfs, and those of each later change, in order.
     pub requested: Vec<&'a [String]>,
-    /// The features that the file system has. Empty if they are unknown; then the arguments decide.
-    pub made: &'a [String],
+    /// The features that the file system has. The arguments decide if they are unknown (`None`).
+    pub made: Option<&'a [String]>,
 }
 
 impl Features<'_> {
     /// Returns whether the file system has a feature. `by_default` is whether mkfs enables it
     /// without arguments.
     fn has(&self, feature: &str, by_default: bool) -> bool {
-        if !self.made.is_empty() {
-            return self.made.iter().any(|made| made == feature);
+        if let Some(made) = self.made {
+            return made.iter().any(|made| made == feature);
         }
         let mut has = by_default;
         for words in &self.requested {

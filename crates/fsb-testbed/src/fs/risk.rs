@@ -30,7 +30,7 @@ fn risks(member: &dyn FileSystem, options: &[String], features: &Features<'_>) -
 pub fn requested_risks(spec: &FileSystemSpec) -> Vec<Risk> {
     of_target(spec).map_or_else(
         |_| Vec::new(),
-        |member| risks(member, &options(member, spec), &features(spec, &[])),
+        |member| risks(member, &options(member, spec), &features(spec, None)),
     )
 }
 
@@ -41,7 +41,7 @@ fn options(member: &dyn FileSystem, spec: &FileSystemSpec) -> Vec<String> {
 }
 
 /// Returns the features that a target requests, and those that it has, if they are known.
-fn features<'a>(spec: &'a FileSystemSpec, made: &'a [String]) -> Features<'a> {
+fn features<'a>(spec: &'a FileSystemSpec, made: Option<&'a [String]>) -> Features<'a> {
     let mut requested = vec![spec.mkfs.as_slice()];
     requested.extend(spec.tune.iter().map(Vec::as_slice));
     Features { requested, made }
@@ -59,7 +59,7 @@ pub fn risk_of_choice(member: &dyn FileSystem, choice: &Choice) -> Option<String
     let mkfs = owned(choice.mkfs);
     let features = Features {
         requested: vec![&mkfs],
-        made: &[],
+        made: None,
     };
     let found = risks(member, &owned(choice.mount), &features);
     choice.risk.map(str::to_owned).or_else(|| {
@@ -82,12 +82,12 @@ fn is_of_format(member: &dyn FileSystem, risk: &Risk) -> bool {
 }
 
 /// Returns the risks of a mounted target: from the request, from the options that the kernel shows,
-/// and from the features that mkfs made.
+/// and from the features that mkfs made, if they are known.
 pub(crate) fn risks_found(
     member: &dyn FileSystem,
     spec: &FileSystemSpec,
     shown: &[String],
-    made: &[String],
+    made: Option<&[String]>,
 ) -> Vec<Risk> {
     let options = [&options(member, spec), shown].concat();
     let mut found = risks(member, &options, &features(spec, made));
@@ -253,13 +253,20 @@ mod tests {
             ext4,
             spec,
             &words(&["rw", "nobarrier"]),
-            &words(&["extent"]),
+            Some(&words(&["extent"])),
         );
         let causes: Vec<_> = found.iter().map(|risk| risk.cause.as_str()).collect();
         assert_eq!(causes, ["barrier=0", "without has_journal"]);
         assert!(
-            risks_found(ext4, spec, &[], &[]).len() == 1,
+            risks_found(ext4, spec, &[], None).len() == 1,
             "features that are unknown are not missing"
         );
+        // The driver of ext2 ignores the journal, and the file system has no other feature.
+        let target: fsb_model::Target = "ext2,mkfs=\"-O none,has_journal\"".parse().unwrap();
+        let (spec, ext2) = (target.file_system().unwrap(), super::super::find("ext2"));
+        let ext2 = ext2.unwrap();
+        assert!(risks_found(ext2, spec, &[], None).is_empty());
+        let found = risks_found(ext2, spec, &[], Some(&[]));
+        assert_eq!(found[0].cause, "no journal");
     }
 }

@@ -619,8 +619,10 @@ impl ReadyFileSystem {
         mount_options: &[String],
         features: &[String],
     ) -> Vec<Risk> {
-        let features = self.member.used_features(&self.source, features);
-        let mut risks = fs::risks_found(self.member, spec, mount_options, &features);
+        // Without its tools a file system shows no feature at all.
+        let is_known = !features.is_empty();
+        let used = is_known.then(|| self.member.used_features(&self.source, features));
+        let mut risks = fs::risks_found(self.member, spec, mount_options, used.as_deref());
         if self.held.no_flushes {
             risks.push(Risk {
                 cause: "barriers=off".to_owned(),
