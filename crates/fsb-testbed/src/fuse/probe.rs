@@ -98,12 +98,14 @@ pub(crate) struct Store<'a> {
 }
 
 /// Probes the server of `mount`, which holds `directory`, in files that are removed again. `store`
-/// is the storage beneath it.
+/// is the storage beneath it. Calls `begin` before each finding with the calls that follow, because
+/// any of them may never return.
 pub(crate) fn probe_mount(
     directory: &Path,
     mount: &Mount,
     store: Store<'_>,
     roots: &Roots,
+    begin: &mut dyn FnMut(&'static str),
 ) -> Findings {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = match rustix::fs::open(directory, flags, Mode::empty()) {
@@ -112,6 +114,7 @@ pub(crate) fn probe_mount(
             return Findings::unknown(&format!("the directory cannot be opened: {errno}"));
         }
     };
+    begin("reading a file twice");
     let kept_pages = kept_pages(directory);
     if let Some(reason) = store.unknown {
         return Findings {
@@ -124,9 +127,14 @@ pub(crate) fn probe_mount(
         server: server.as_ref(),
         device: store.device,
     };
+    begin("writing and syncing files");
+    let synced_files = synced_files(directory, &sides);
+    begin("syncing the directory");
+    let synced_names = synced_names(directory, &sides);
+    begin("direct I/O");
     Findings {
-        synced_files: synced_files(directory, &sides),
-        synced_names: synced_names(directory, &sides),
+        synced_files,
+        synced_names,
         direct: direct(directory, &sides),
         kept_pages,
     }

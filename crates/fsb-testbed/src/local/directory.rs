@@ -90,9 +90,9 @@ impl ReadyDirectory {
             let fuse = mount.as_ref().filter(|mount| fuse::is_fuse(mount));
             let findings = fuse.map(|mount| {
                 let own = &ready.root;
-                probed
-                    .entry(target.to_owned())
-                    .or_insert_with(|| fuse::probe_mount(own, mount, storage.store(), outside))
+                probed.entry(target.to_owned()).or_insert_with(|| {
+                    fuse::probe_mount(own, mount, storage.store(), outside, &mut |_| {})
+                })
             });
             ready.describe(
                 target,
@@ -278,7 +278,7 @@ pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
     let fuse = mount.as_ref().filter(|mount| fuse::is_fuse(mount));
     let findings = match storage.elsewhere() {
         Some(reason) => Some(Findings::unknown(reason)),
-        None => fuse.map(|_| probe::probe_server(&path)),
+        None => fuse.map(|_| probe::probe_server(&path, &mut notes)),
     };
     Ok(TargetRecord {
         unproven: findings.map_or_else(Vec::new, |findings| findings.unproven()),

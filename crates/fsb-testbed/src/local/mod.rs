@@ -379,7 +379,8 @@ impl LocalTestbed {
             storage.restrict_server(&Findings::unknown(reason), provisioned);
         } else if fuse::is_fuse(&mount) {
             let findings = self.probed.entry(name.to_owned()).or_insert_with(|| {
-                fuse::probe_mount(ready.root(), &mount, storage.store(), &self.outside)
+                let (store, roots) = (storage.store(), &self.outside);
+                fuse::probe_mount(ready.root(), &mount, store, roots, &mut |_| {})
             });
             storage.restrict_server(findings, provisioned);
         }

@@ -17,14 +17,14 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, fchdir, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use super::property::{Answer, Cell, Property};
+use super::property::{Answer, Property};
 use super::surroundings::Surroundings;
 use super::table::CELLS;
 use super::trial_file;
 use crate::access::{self, Obstacle};
 use crate::control;
 use crate::fuse::Findings;
-use crate::ledger::{self, Ledger, Owner};
+use crate::ledger::{self, EntryHandle, Ledger, Owner};
 
 /// The hidden argument of the process that makes the calls. The directory, the name of the
 /// directory that it makes there, and the number of its first question or [`SERVER`] follow.
@@ -95,6 +95,8 @@ enum Report {
     },
     /// The answer to a question.
     Found(Property),
+    /// The calls that follow, while the FUSE server is probed.
+    Begins(String),
     /// The findings on the FUSE server.
     Server(Findings),
     /// The process cannot begin.
@@ -129,7 +131,14 @@ pub fn probe_directory(directory: &Path) -> DirectoryProbe {
             (Ok(Ended::Died(status)), _) => Some(ProbeFailure::new(format!(
                 "the process of the probe ended early: {status}"
             ))),
-            (Ok(Ended::Hangs), next) => Some(hangs(next.filter(|_| is_ready), is_ready, &name)),
+            (Ok(Ended::Hangs), next) => {
+                let call = match next {
+                    _ if !is_ready => ENTERING,
+                    Some(cell) => cell.label,
+                    None => REMOVING,
+                };
+                Some(hangs(call, is_ready, &name))
+            }
             (Err(error), _) => Some(ProbeFailure::new(format!(
                 "start the process of the probe: {}",
                 errno::describe_io(&error)
@@ -140,14 +149,13 @@ pub fn probe_directory(directory: &Path) -> DirectoryProbe {
     found
 }
 
+/// The first and the last calls of the process, which belong to no question.
+const ENTERING: &str = "entering the directory";
+const REMOVING: &str = "removing the files";
+
 /// Returns the failure of a call that does not return. `name` is the directory of the probe, which
 /// is there if the process `is_ready`.
-fn hangs(cell: Option<&Cell>, is_ready: bool, name: &str) -> ProbeFailure {
-    let call = match cell {
-        Some(cell) => cell.label,
-        None if is_ready => "removing the files",
-        None => "entering the directory",
-    };
+fn hangs(call: &str, is_ready: bool, name: &str) -> ProbeFailure {
     let advice = "the file system hangs: end its server, or unmount it (umount --lazy)";
     let left = format!(", and remove {name} from the directory");
     ProbeFailure {
@@ -169,39 +177,92 @@ enum Ended {
 
 /// Probes the FUSE server that holds a directory, as the first target of a run would be probed.
 /// Returns even if calls there do not. The undo ledger knows the directory of the probe before it
-/// is made, so that nothing is left if both processes are killed.
-pub(crate) fn probe_server(directory: &Path) -> Findings {
-    server_findings(directory).unwrap_or_else(|reason| Findings::unknown(&reason.to_string()))
+/// is made, so that nothing is left if both processes are killed. If the ledger cannot be written,
+/// `notes` gets a note instead.
+pub(crate) fn probe_server(directory: &Path, notes: &mut Vec<String>) -> Findings {
+    let entry = ledger_entry(directory);
+    let name = match &entry {
+        Ok((_, name, _)) => name.clone(),
+        Err(why) => {
+            notes.push(format!(
+                "the FUSE server is probed without an entry in the undo ledger: {why}"
+            ));
+            format!("{}{}", ledger::DIRECTORY_PREFIX, random_name())
+        }
+    };
+    let is_recorded = entry.is_ok();
+    let found = match server_findings(directory, &name, is_recorded) {
+        // The removal would not return either. The entry stays for 'fsb clean'.
+        Err(Unfound::Hangs(reason)) => return Findings::unknown(&reason),
+        Err(Unfound::Ended(reason)) => Findings::unknown(&reason),
+        Ok(findings) => findings,
+    };
+    // The process has removed its directory, unless it was killed.
+    match entry.map(|(ledger, _, handle)| ledger.undo(handle)) {
+        Ok(Err(error)) => Findings::unknown(&error.to_string()),
+        Ok(Ok(_)) | Err(_) => found,
+    }
 }
 
-fn server_findings(directory: &Path) -> Result<Findings, Refusal> {
+/// Records the directory of a probe before it is made. Returns the ledger, the name and the entry.
+fn ledger_entry(directory: &Path) -> Result<(Ledger, String, EntryHandle), Refusal> {
     let place = ledger::default_directory()?;
     let ledger = Ledger::open(&place, Owner::current(), control::RULES)?;
     let uid = rustix::process::geteuid().as_raw();
     let (path, handle) = ledger.record_directory(directory, uid)?;
     let name = path.file_name().unwrap_or_default();
+    Ok((ledger, name.to_string_lossy().into_owned(), handle))
+}
+
+/// The reason why nothing was found out about a server.
+enum Unfound {
+    /// A call did not return.
+    Hangs(String),
+    /// The process failed or was killed.
+    Ended(String),
+}
+
+/// Probes the server in a directory with that name. `is_recorded` is whether the undo ledger knows
+/// it.
+fn server_findings(directory: &Path, name: &str, is_recorded: bool) -> Result<Findings, Unfound> {
     let (mut findings, mut failure) = (None, None);
-    let ended = converse(directory, name, SERVER, &mut |report| match report {
-        Report::Server(found) => findings = Some(found),
-        Report::Failed(found) | Report::Left(found) => failure = Some(found.text),
-        Report::Ready { .. } | Report::Found(_) | Report::Done => {}
-    });
+    let mut calls = ENTERING.to_owned();
+    let ended = converse(
+        directory,
+        name.as_ref(),
+        SERVER,
+        &mut |report| match report {
+            Report::Begins(next) => calls = next,
+            Report::Server(found) => {
+                findings = Some(found);
+                REMOVING.clone_into(&mut calls);
+            }
+            Report::Failed(found) | Report::Left(found) => failure = Some(found.text),
+            Report::Ready { .. } | Report::Found(_) | Report::Done => {}
+        },
+    );
+    let left = match is_recorded {
+        true => format!("{name} may stay in the directory until 'fsb clean'"),
+        false => format!("remove {name} from the directory if it is there"),
+    };
     let ended = match ended {
-        // The removal would not return either. The entry stays for 'fsb clean'.
-        Ok(Ended::Hangs) => return Err(hangs(None, true, &name.to_string_lossy()).text.into()),
+        Ok(Ended::Hangs) => {
+            let text = hangs(&calls, true, name).text;
+            return Err(Unfound::Hangs(format!("{text}; {left}")));
+        }
         Ok(Ended::Done) => "the probe found no FUSE server".to_owned(),
-        Ok(Ended::Died(status)) => format!("the process of the probe ended early: {status}"),
+        Ok(Ended::Died(status)) => {
+            format!("the process of the probe ended early: {status}; {left}")
+        }
         Err(error) => format!(
             "start the process of the probe: {}",
             errno::describe_io(&error)
         ),
     };
-    // The process has removed its directory, unless it was killed.
-    let undone = ledger.undo(handle);
     match (findings, failure) {
-        (_, Some(failure)) => Err(failure.into()),
-        (None, None) => Err(ended.into()),
-        (Some(findings), None) => Ok(undone.map(|_| findings)?),
+        (_, Some(failure)) => Err(Unfound::Ended(failure)),
+        (Some(findings), None) => Ok(findings),
+        (None, None) => Err(Unfound::Ended(ended)),
     }
 }
 
@@ -228,7 +289,7 @@ fn ask(
             }
             Report::Found(property) => found.properties.push(property),
             Report::Failed(failure) | Report::Left(failure) => found.failure = Some(failure),
-            Report::Server(_) | Report::Done => {}
+            Report::Begins(_) | Report::Server(_) | Report::Done => {}
         },
     )
 }
@@ -390,7 +451,13 @@ impl Trial {
             source: mount.map(|mount| mount.source.clone()),
         })?;
         let Some(first) = first else {
-            let findings = surroundings.findings().cloned();
+            let mut written = Ok(());
+            let findings = surroundings.probe_server(&mut |calls| {
+                if written.is_ok() {
+                    written = write(&Report::Begins(calls.to_owned()));
+                }
+            });
+            written?;
             return findings.map_or(Ok(()), |found| write(&Report::Server(found)));
         };
         for (index, cell) in CELLS.iter().enumerate().skip(first) {
@@ -446,6 +513,14 @@ mod tests {
             "resolve /nonexistent: No such file or directory (ENOENT)"
         );
         assert!(found.advice.contains("--dir"), "{found:?}");
+    }
+
+    #[test]
+    fn a_call_that_does_not_return_is_named() {
+        let found = hangs("direct I/O", true, ".fsb-x");
+        assert_eq!(found.text, "no answer within 15 s: direct I/O");
+        assert!(found.advice.contains("remove .fsb-x"), "{found:?}");
+        assert!(!hangs(ENTERING, false, ".fsb-x").advice.contains(".fsb-x"));
     }
 
     #[test]

@@ -52,9 +52,19 @@ impl Surroundings {
 
     /// Returns what the FUSE server does on its side of the mount. `None` for other file systems.
     pub fn findings(&self) -> Option<&Findings> {
+        if self.findings.get().is_none() {
+            let found = self.probe_server(&mut |_| {})?;
+            self.findings.get_or_init(|| found);
+        }
+        self.findings.get()
+    }
+
+    /// Probes the FUSE server. Calls `begin` before each finding, as [`fuse::probe_mount`] does.
+    /// Returns `None` for other file systems.
+    pub fn probe_server(&self, begin: &mut dyn FnMut(&'static str)) -> Option<Findings> {
         let mount = self.mount.as_ref().filter(|mount| fuse::is_fuse(mount))?;
-        let roots = Roots::default();
-        let probe = || fuse::probe_mount(Path::new("."), mount, self.storage.store(), &roots);
-        Some(self.findings.get_or_init(probe))
+        let (store, roots) = (self.storage.store(), Roots::default());
+        let own = Path::new(".");
+        Some(fuse::probe_mount(own, mount, store, &roots, begin))
     }
 }
