@@ -39,7 +39,7 @@ error_codes! {
     NO_TARGET = "target/missing", code::REQUEST, "The request names no target.", "Name a file system such as ext4, or a directory.";
     NO_DEVICE = "device/not-a-device", code::REQUEST, "The path is missing or leads to another kind of file than a block device.", "Name a block device that lsblk shows.";
     DEVICE_BUSY = "device/in-use", code::REQUEST, "The block device is mounted or in use.", "Unmount or detach the device, or name another.";
-    DEVICE_NOT_EMPTY = "device/not-empty", code::REQUEST, "The block device is not empty, or cannot be read.", "Name the device with --wipe to destroy its content.";
+    DEVICE_NOT_EMPTY = "device/not-empty", code::REQUEST, "The device is not empty or unreadable.", "Name the device with --wipe to destroy its content.";
     DEVICE_CHANGED = "device/changed", code::REQUEST, "The path leads to another device than when it was named.", "Name the device again; /dev/disk/by-id has lasting names.";
     SAME_DEVICE = "device/named-twice", code::REQUEST, "Two targets or members are on the same device.", "Name another device for one of them.";
     READ_ONLY_DEVICE = "device/read-only", code::MACHINE, "The block device cannot be written to.", "Name another device.";

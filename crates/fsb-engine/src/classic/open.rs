@@ -38,27 +38,26 @@ pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_
         return Ok(Box::new(StreamFile::open(phase)?));
     }
     let file = open_for(phase, together)?;
-    let mixes = phase.mix && matches!(phase.operation, Operation::Write | Operation::Rewrite);
-    // A descriptor of the same open file, which shares its offset.
-    let ordinary = match mixes && !together {
-        true => Some(rustix::io::dup(&file).map_err(|errno| refused_by(phase, "dup", errno))?),
-        false => None,
-    };
-    let records: Box<dyn Records + '_> = match phase.method {
-        IoMethod::Calls => Box::new(Calls::new(phase, file)),
-        IoMethod::Mapping(msync) => {
-            let written =
-                phase.operation.writes() || (phase.operation == Operation::RandomRead && !together);
-            Box::new(MappedFile::new(phase, file, written, msync)?)
+    let is_write = matches!(phase.operation, Operation::Write | Operation::Rewrite);
+    let mixes = phase.mix && is_write && !together;
+    if let IoMethod::Mapping(msync) = phase.method {
+        let written =
+            phase.operation.writes() || (phase.operation == Operation::RandomRead && !together);
+        let mapped = MappedFile::new(phase, file, written, msync)?;
+        if mixes {
+            write_page(phase, &mapped.file)?;
         }
+        return Ok(Box::new(mapped));
+    }
+    if mixes {
+        write_page(phase, &file)?;
+    }
+    Ok(match phase.method {
         IoMethod::Asynchronous { depth, copy } => {
             Box::new(Asynchronous::new(phase, file, depth, copy))
         }
-    };
-    if let Some(file) = ordinary {
-        write_page(phase, &file)?;
-    }
-    Ok(records)
+        IoMethod::Calls | IoMethod::Mapping(_) => Box::new(Calls::new(phase, file)),
+    })
 }
 
 fn refused_by(phase: &Phase, call: &str, errno: Errno) -> EngineError {

@@ -406,29 +406,7 @@ impl<'o> IozoneSession<'o> {
             }
             Some(PhaseError::Corrupt(corruption)) => {
                 results::print(&placed(corruption))?;
-                let wrote = self.wrote(&corruption.path);
-                let next = match wrote {
-                    true => {
-                        "The device, the file system or the memory lost written data: check the kernel's log"
-                    }
-                    false => {
-                        "This run did not write that file: another program may have written it, or a run with another \
-                         -V, -+d, -r or number of processes. If a run with the same options wrote it (-i 0 -w), its \
-                         data was lost: check the kernel's log"
-                    }
-                };
-                let fields = [
-                    ("path", corruption.path.to_string_lossy().into()),
-                    ("offset", corruption.offset.into()),
-                    ("expected", corruption.expected.into()),
-                    ("found", corruption.found.into()),
-                    ("written_by_this_run", wrote.into()),
-                ];
-                Err(failure::about(
-                    &code::CORRUPT,
-                    fields,
-                    format!("{corruption}. {next}"),
-                ))
+                Err(self.corrupt(corruption))
             }
             Some(PhaseError::Engine(error)) => {
                 results::print("\n")?;
@@ -439,6 +417,26 @@ impl<'o> IozoneSession<'o> {
             }
             None => Err(error),
         }
+    }
+
+    /// Returns the error of corrupt data, with what it means.
+    fn corrupt(&self, corruption: &Corruption) -> anyhow::Error {
+        let wrote = self.wrote(&corruption.path);
+        let next = if wrote {
+            "The device, the file system or the memory lost written data: check the kernel's log"
+        } else {
+            "This run did not write that file: another program may have written it, or a run with another -V, -+d, -r or \
+             number of processes. If a run with the same options wrote it (-i 0 -w), its data was lost: check the \
+             kernel's log"
+        };
+        let fields = [
+            ("path", corruption.path.to_string_lossy().into()),
+            ("offset", corruption.offset.into()),
+            ("expected", corruption.expected.into()),
+            ("found", corruption.found.into()),
+            ("written_by_this_run", wrote.into()),
+        ];
+        failure::about(&code::CORRUPT, fields, format!("{corruption}. {next}"))
     }
 }
 
@@ -486,6 +484,8 @@ struct Repeat {
     sizes: MatrixRow,
     /// Each pass creates its file again.
     creates: bool,
+    /// The device is quiesced before a single pass.
+    rests_before: bool,
     /// `None` for a single pass.
     wanted: Option<Duration>,
     passes: u64,
@@ -502,6 +502,8 @@ impl Repeat {
             sizes,
             creates: operation.makes_file()
                 && (operation != Operation::Pwrite || options.throughput()),
+            // IOzone's pread tests of the table begin without fsync.
+            rests_before: operation != Operation::Pread || options.throughput(),
             wanted: options.repeat_until,
             passes: 0,
             began,
@@ -514,7 +516,10 @@ impl Repeat {
     /// before it is removed.
     fn rest(&self) -> Rest {
         match self.wanted {
-            None => Rest::ALWAYS,
+            None => Rest {
+                before: self.rests_before,
+                after: true,
+            },
             Some(_) if self.creates => Rest {
                 before: true,
                 after: false,
