@@ -292,26 +292,6 @@ fn probe_in(directory: &str) -> Option<rustix::process::Pid> {
     None
 }
 
-/// Starts `fsb fio` until its probe is seen: a probe may end before a test looks. Fails if no probe
-/// is ever seen.
-fn fio_with_probe(scratch: &Path, point: &str) -> (Running, rustix::process::Pid) {
-    let job = "[a]\nrw=write\nbs=4k\nsize=64k\nfsync=1\n";
-    fs::write(scratch.join("job.fio"), job).unwrap();
-    for _ in 0..20 {
-        let mut fio = Running::start(scratch, &["fio", "job.fio", "--dir", point]);
-        let mut probe = None;
-        wait_until("the probe runs", WAIT, || {
-            probe = probe_in(point);
-            probe.is_some() || fio.ended().is_some()
-        });
-        if let Some(probe) = probe {
-            return (fio, probe);
-        }
-        fio.wait();
-    }
-    panic!("no probe was seen");
-}
-
 #[test]
 fn a_probe_of_fio_that_is_killed_leaves_no_file() {
     needs!(root);
@@ -319,15 +299,24 @@ fn a_probe_of_fio_that_is_killed_leaves_no_file() {
     needs!(server.available());
     let (mount, scratch) = (server.mount(), scratch());
     let point = mount.point.display().to_string();
+    let job = "[a]\nrw=write\nbs=4k\nsize=64k\nfsync=1\n";
+    fs::write(scratch.path().join("job.fio"), job).unwrap();
     let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     let is_empty = || fs::read_dir(&mount.point).unwrap().next().is_none();
     for kills_both in [false, true] {
-        let (mut fio, probe) = fio_with_probe(scratch.path(), &point);
+        let mut fio = Running::start(scratch.path(), &["fio", "job.fio", "--dir", &point]);
+        let mut probe = None;
+        wait_until("the probe runs", WAIT, || {
+            probe = probe_in(&point);
+            probe.is_some() || fio.ended().is_some()
+        });
         if kills_both && fio.is_running() {
             fio.signal(rustix::process::Signal::KILL);
         }
-        // It may have ended by now.
-        let _ = kill(probe);
+        if let Some(probe) = probe {
+            // It may have ended by now.
+            let _ = kill(probe);
+        }
         fio.wait();
         wait_until("the probe has ended", WAIT, || probe_in(&point).is_none());
         if kills_both {
@@ -345,8 +334,13 @@ fn a_probe_of_fio_does_not_wait_for_a_server_that_hangs() {
     needs!(server.available());
     let (mount, scratch) = (server.mount(), scratch());
     let point = mount.point.display().to_string();
+    let job = "[a]\nrw=write\nbs=4k\nsize=64k\nfsync=1\n";
+    fs::write(scratch.path().join("job.fio"), job).unwrap();
     let server = rustix::process::Pid::from_raw(mount.server_id() as i32).unwrap();
-    let (fio, _) = fio_with_probe(scratch.path(), &point);
+    let mut fio = Running::start(scratch.path(), &["fio", "job.fio", "--dir", &point]);
+    wait_until("the probe runs", WAIT, || {
+        probe_in(&point).is_some() || fio.ended().is_some()
+    });
     rustix::process::kill_process(server, rustix::process::Signal::STOP).unwrap();
     wait_until("the probe is given up", WAIT, || probe_in(&point).is_none());
     rustix::process::kill_process(server, rustix::process::Signal::CONT).unwrap();

@@ -503,7 +503,8 @@ impl Repeat {
             creates: operation.makes_file()
                 && (operation != Operation::Pwrite || options.throughput()),
             // IOzone's pread tests of the table begin without fsync.
-            rests_before: operation != Operation::Pread || options.throughput(),
+            rests_before: options.throughput()
+                || !matches!(operation, Operation::Pread | Operation::Repread),
             wanted: options.repeat_until,
             passes: 0,
             began,
