@@ -59,8 +59,8 @@ pub fn claims_beside(record: &RunRecord, trials: &[CompactTrial]) -> Option<Publ
         .any(|claim| claim.is_about(&others))
         .then(|| describe_withheld(&others, state));
     rows.retain(|claim| !claim.is_about(&others));
-    // Statements without anything beside them would hide the reason.
-    if withheld.is_some() && rows.iter().all(|claim| claim.shown.here.is_none()) {
+    // Statements with nothing beside them would hide the reason.
+    if withheld.is_some() && state.is_none() {
         rows.clear();
     }
     if rows.is_empty() && withheld.is_none() {
