@@ -1140,7 +1140,7 @@ fn labels_say_what_makes_a_cell_another_one() {
         (
             "listxattr",
             &[("access", "random".into())],
-            "random listxattr 32 of 4K files, warm",
+            "random listxattr 32 B of 4K files, warm",
         ),
         (
             "setfacl",

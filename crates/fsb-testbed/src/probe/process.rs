@@ -27,7 +27,7 @@ use crate::fuse::Findings;
 use crate::ledger::{self, EntryHandle, Ledger, Owner};
 
 /// The hidden argument of the process that makes the calls. The directory, the name of the
-/// directory that it makes there, and the number of its first question or [`SERVER`] follow.
+/// directory that it makes there, and the number of its first question or `server-findings` follow.
 pub const PROBE_ARGUMENT: &str = "__probe";
 
 /// The argument for the findings on the FUSE server instead of the questions.

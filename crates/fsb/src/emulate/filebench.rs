@@ -82,8 +82,8 @@ pub struct Arguments {
     /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
-    /// Keep the runs in a new directory, for 'fsb report' and 'fsb compare'
-    #[arg(long, value_name = "DIR")]
+    /// Keep the runs in a new directory
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     out: Option<PathBuf>,
     /// Run although another fsb measures; both results are affected
     #[arg(long)]

@@ -73,7 +73,7 @@ pub struct Arguments {
     /// Compare the data read with the data written; contents differ from PostMark's
     #[arg(long)]
     verify: bool,
-    /// Keep the runs in a new directory, for 'fsb report' and 'fsb compare'
+    /// Keep the runs in a new directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Run although another fsb measures; both results are affected

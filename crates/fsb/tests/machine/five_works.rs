@@ -5,6 +5,11 @@
 //! contain it and store their results, from which `cargo xtask generate` writes the page. With the
 //! text `--due` they execute the rows whose script or expectation changed.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "who executes the commands reads their results"
+)]
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
