@@ -199,6 +199,18 @@ pub fn find(name: &str) -> Option<&'static MetricKind> {
     REGISTRY.iter().find(|kind| kind.name == name)
 }
 
+/// Returns the least, the mean and the greatest of rates, none of which is negative. The mean of
+/// none is not a number.
+pub fn spread(rates: &[f64]) -> [f64; 3] {
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = rates.iter().copied().fold(0.0, f64::max);
+    [
+        least,
+        rates.iter().sum::<f64>() / rates.len() as f64,
+        greatest,
+    ]
+}
+
 /// Returns whether a metric is a time of one operation, also one that only its tool knows.
 pub fn is_latency(name: &str) -> bool {
     find(name).map_or(name.contains("latency"), |kind| kind.role == Role::Latency)

@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Params;
+
 /// A source of pseudo-random numbers.
 pub trait Draw {
     /// Returns the next number, any of 32 bits.
@@ -49,6 +51,21 @@ pub struct Shape {
     pub bias_read: i32,
     /// The number of transactions in ten that create; the others delete. [`OFF`] for neither.
     pub bias_create: i32,
+}
+
+impl Shape {
+    /// Returns the parameters of the workload `postmark` for this shape, without the weights.
+    pub fn params(&self) -> Params {
+        Params::from_iter([
+            ("size_low".to_owned(), self.size_low.into()),
+            ("size_high".to_owned(), self.size_high.into()),
+            ("number".to_owned(), self.number.into()),
+            ("transactions".to_owned(), self.transactions.into()),
+            ("subdirectories".to_owned(), self.subdirectories.into()),
+            ("bias_read".to_owned(), self.bias_read.into()),
+            ("bias_create".to_owned(), self.bias_create.into()),
+        ])
+    }
 }
 
 impl Default for Shape {

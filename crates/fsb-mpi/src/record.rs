@@ -233,15 +233,16 @@ fn metrics(phase: Phase, result: &PhaseResult, latencies: Option<&str>) -> Vec<M
             &metric::WORKER_OPERATION_RATE_MAX,
         ],
     };
+    let [least, mean, greatest] = metric::spread(&own);
     let values = [
         rate(reports().map(amount).sum(), stop.saturating_sub(start)),
         rate(
             result.done_by_first_stop as f64 * each,
             first_stop.saturating_sub(start),
         ),
-        own.iter().copied().fold(f64::INFINITY, f64::min),
-        own.iter().sum::<f64>() / own.len().max(1) as f64,
-        own.iter().copied().fold(0.0, f64::max),
+        least,
+        mean,
+        greatest,
     ];
     let mut metrics: Vec<Metric> = kinds
         .iter()

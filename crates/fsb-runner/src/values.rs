@@ -250,9 +250,7 @@ fn workers(measured: &Measured) -> Vec<Metric> {
     if wall.is_none() || rates.is_empty() {
         return Vec::new();
     }
-    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = rates.iter().copied().fold(0.0, f64::max);
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let [least, mean, most] = metric::spread(&rates);
     let shares = [
         metric::WORKER_RATE_MIN.metric(least),
         metric::WORKER_RATE_MEAN.metric(mean),

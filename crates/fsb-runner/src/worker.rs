@@ -142,9 +142,7 @@ impl WorkerError {
             None
         }
     }
-}
 
-impl WorkerError {
     /// Returns the reason of a failed trial.
     pub fn reason(&self) -> Reason {
         let code = match self {
@@ -742,7 +740,7 @@ impl Work for Cycles {
     const HEEDS_INTERRUPTION: bool = true;
 
     fn perform(task: Task, requester: &mut Requester<'_, Live>) -> Result<StepReport, EngineError> {
-        worker::perform(&task, requester)
+        Steps::perform(task, requester)
     }
 }
 

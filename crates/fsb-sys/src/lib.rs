@@ -64,6 +64,14 @@ impl Default for Roots {
 }
 
 impl Roots {
+    /// Returns the roots of the machine whose files are in `directory`, below `proc` and `sys`.
+    pub fn below(directory: &Path) -> Roots {
+        Roots {
+            proc: directory.join("proc"),
+            sys: directory.join("sys"),
+        }
+    }
+
     /// Returns the roots for a /proc that [`sandbox::host_proc`] kept open and that shows the whole
     /// machine. `proc` must stay open.
     pub fn through(proc: &OwnedFd) -> Roots {

@@ -225,10 +225,7 @@ mod tests {
     #[test]
     fn the_tightest_cgroup_counts() {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots {
-            proc: tree.path().join("proc"),
-            sys: tree.path().join("sys"),
-        };
+        let roots = Roots::below(tree.path());
         let write = |path: &str, text: &str| {
             let path = tree.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

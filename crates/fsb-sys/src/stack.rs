@@ -314,10 +314,7 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             // The code compares canonical paths.
             let root = directory.path().canonicalize().unwrap();
-            let roots = Roots {
-                proc: root.join("proc"),
-                sys: root.join("sys"),
-            };
+            let roots = Roots::below(&root);
             for path in [
                 roots.sys.join("dev/block"),
                 roots.sys.join("block"),

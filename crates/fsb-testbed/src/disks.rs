@@ -3,6 +3,7 @@
 //! The answers come from the checks of the medium `device`. Nothing is opened for writing, because
 //! udev examines each device that was.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use fsb_model::host::DeviceManifest;
@@ -253,16 +254,13 @@ fn mounted(number: DeviceNumber, roots: &Roots) -> Option<DiskState> {
     })
 }
 
-fn is_refused(error: &std::io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
-}
-
 /// Reads what is on an unused device, if `path` still leads to the one with that number.
 fn content(path: &Path, number: DeviceNumber) -> DiskState {
     let is_root = rustix::process::geteuid().is_root();
     let unknown = |reason: String, error: Option<&std::io::Error>| DiskState::Unknown {
         reason,
-        needs_root: !is_root && error.is_some_and(is_refused),
+        needs_root: !is_root
+            && error.is_some_and(|error| error.kind() == ErrorKind::PermissionDenied),
     };
     let device = match Pinned::open(path) {
         Ok(device) => device,
@@ -306,10 +304,7 @@ mod tests {
         fn new() -> Tree {
             let directory = tempfile::tempdir().unwrap();
             let root = directory.path().canonicalize().unwrap();
-            let roots = Roots {
-                proc: root.join("proc"),
-                sys: root.join("sys"),
-            };
+            let roots = Roots::below(&root);
             let tree = Tree { directory, roots };
             for folder in ["dev/block", "block", "class/block"] {
                 std::fs::create_dir_all(tree.roots.sys.join(folder)).unwrap();

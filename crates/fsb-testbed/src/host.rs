@@ -573,10 +573,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let roots = Roots {
-            proc: directory.path().join("proc"),
-            sys: directory.path().join("sys"),
-        };
+        let roots = Roots::below(directory.path());
         (directory, roots)
     }
 
@@ -795,10 +792,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, bytes).unwrap();
         }
-        let roots = Roots {
-            proc: directory.path().join("proc"),
-            sys: directory.path().join("sys"),
-        };
+        let roots = Roots::below(directory.path());
         (directory, roots)
     }
 

@@ -348,10 +348,7 @@ mod tests {
 
     fn tree() -> (tempfile::TempDir, Roots) {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots {
-            proc: tree.path().join("proc"),
-            sys: tree.path().join("sys"),
-        };
+        let roots = Roots::below(tree.path());
         (tree, roots)
     }
 

@@ -602,10 +602,7 @@ mod tests {
         fn new() -> Tree {
             let directory = tempfile::tempdir().unwrap();
             let root = directory.path().canonicalize().unwrap();
-            let roots = Roots {
-                proc: root.join("proc"),
-                sys: root.join("sys"),
-            };
+            let roots = Roots::below(&root);
             std::fs::create_dir_all(roots.sys.join("dev/block")).unwrap();
             Tree {
                 directory,

@@ -285,6 +285,22 @@ pub struct HostShare {
     pub server: Option<PathBuf>,
 }
 
+impl HostShare {
+    /// Adds what is beneath a shared directory on this machine, and how it is served.
+    fn provisioned(&self, target: &str, provisioned: &mut Provisioned) {
+        let storage = Storage::beneath_path(&self.path, None, &Roots::default());
+        storage.restrict_guest(1, target, provisioned);
+        let note = match (&self.server, is_root()) {
+            (Some(server), _) => format!("served by {} as it is by default", server.display()),
+            (None, true) => "served by QEMU with security_model=passthrough".to_owned(),
+            (None, false) => {
+                "served by QEMU with security_model=mapped-xattr: owners and modes are extended attributes of the host's files".to_owned()
+            }
+        };
+        provisioned.record.notes.push(note);
+    }
+}
+
 /// The directory behind a target.
 #[derive(Debug)]
 struct SharedDirectory {
@@ -545,26 +561,32 @@ impl Disks {
 
     /// Returns the directories that every guest can mount.
     pub fn shares(&self) -> Vec<HostShare> {
-        let all = self.shares.iter().flat_map(|shares| &shares.directories);
+        let all = self.shared().iter();
         all.map(|directory| directory.share.clone()).collect()
     }
 
-    /// Returns the tag of the directory behind a target.
-    fn tag_of(&self, target: &str) -> Option<&str> {
-        let mut all = self.shares.iter().flat_map(|shares| &shares.directories);
+    fn shared(&self) -> &[SharedDirectory] {
+        self.shares
+            .as_ref()
+            .map_or(&[], |shares| &shares.directories)
+    }
+
+    /// Returns the directory behind a target.
+    fn share_of(&self, target: &str) -> Option<&HostShare> {
+        let mut all = self.shared().iter();
         let found = all.find(|directory| directory.target == target)?;
-        Some(&found.share.tag)
+        Some(&found.share)
     }
 
     /// Returns the target with the guest's name of its medium, or the tag of its directory.
     pub fn for_guest(&self, target: &Target) -> Target {
         let mut target = target.clone();
-        if let (Some(tag), TargetKind::FileSystem(spec)) =
-            (self.tag_of(&target.name), &mut target.kind)
+        if let (Some(share), TargetKind::FileSystem(spec)) =
+            (self.share_of(&target.name), &mut target.kind)
         {
             spec.medium = Medium {
                 name: SHARED.to_owned(),
-                argument: Some(tag.to_owned()),
+                argument: Some(share.tag.clone()),
             };
             return target;
         }
@@ -605,8 +627,8 @@ impl Disks {
     /// Renames the medium to the plan's name, and adds what is beneath the guest's disks on this
     /// machine.
     pub fn provisioned(&self, target: &str, provisioned: &mut Provisioned) {
-        if self.tag_of(target).is_some() {
-            self.provisioned_share(target, provisioned);
+        if let Some(share) = self.share_of(target) {
+            share.provisioned(target, provisioned);
         }
         let Some(medium) = provisioned.record.medium.clone() else {
             return;
@@ -625,24 +647,6 @@ impl Disks {
             disk.storage.restrict_guest(depth, target, provisioned);
         }
         provisioned.record.medium = Some(self.in_plan(&medium));
-    }
-
-    /// Adds what is beneath a shared directory on this machine, and how it is served.
-    fn provisioned_share(&self, target: &str, provisioned: &mut Provisioned) {
-        let mut all = self.shares.iter().flat_map(|shares| &shares.directories);
-        let Some(found) = all.find(|directory| directory.target == target) else {
-            return;
-        };
-        let storage = Storage::beneath_path(&found.share.path, None, &Roots::default());
-        storage.restrict_guest(1, target, provisioned);
-        let note = match (&found.share.server, is_root()) {
-            (Some(server), _) => format!("served by {} as it is by default", server.display()),
-            (None, true) => "served by QEMU with security_model=passthrough".to_owned(),
-            (None, false) => {
-                "served by QEMU with security_model=mapped-xattr: owners and modes are extended attributes of the host's files".to_owned()
-            }
-        };
-        provisioned.record.notes.push(note);
     }
 
     /// Adds the identity of the device behind a disk of the guest to its record. A resume compares

@@ -799,15 +799,7 @@ impl PostmarkOptions {
 
     /// Returns the complete parameters: parsing them gives the same job.
     fn params(&self) -> Params {
-        let shape = &self.shape;
         let mut params = params::from_pairs([
-            ("size_low", shape.size_low.into()),
-            ("size_high", shape.size_high.into()),
-            ("number", shape.number.into()),
-            ("transactions", shape.transactions.into()),
-            ("subdirectories", shape.subdirectories.into()),
-            ("bias_read", shape.bias_read.into()),
-            ("bias_create", shape.bias_create.into()),
             ("read", self.read.into()),
             ("write", self.write.into()),
             ("buffering", self.buffering.into()),
@@ -816,6 +808,7 @@ impl PostmarkOptions {
             ("durability", self.durability.name().into()),
             ("verify", self.verify.into()),
         ]);
+        params.extend(self.shape.params());
         if let Some(label) = &self.label {
             params.insert("label".to_owned(), Value::from(label.as_str()));
         }

@@ -362,10 +362,7 @@ mod tests {
 
     fn machine(cpuinfo: &str) -> (tempfile::TempDir, Roots, Ledger) {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots {
-            proc: tree.path().join("proc"),
-            sys: tree.path().join("sys"),
-        };
+        let roots = Roots::below(tree.path());
         let order = order_file(&roots);
         std::fs::create_dir_all(order.parent().unwrap()).unwrap();
         std::fs::create_dir_all(&roots.proc).unwrap();

@@ -332,10 +332,7 @@ mod tests {
 
     fn machine(membership: &str) -> (tempfile::TempDir, Roots) {
         let tree = tempfile::tempdir().unwrap();
-        let roots = Roots {
-            proc: tree.path().join("proc"),
-            sys: tree.path().join("sys"),
-        };
+        let roots = Roots::below(tree.path());
         write(&roots.proc.join("self/cgroup"), membership);
         (tree, roots)
     }

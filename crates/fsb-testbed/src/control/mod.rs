@@ -129,10 +129,7 @@ pub(crate) mod testing {
     impl Bench {
         pub fn new() -> Bench {
             let tree = tempfile::tempdir().unwrap();
-            let roots = Roots {
-                proc: tree.path().join("proc"),
-                sys: tree.path().join("sys"),
-            };
+            let roots = Roots::below(tree.path());
             let ledger = Ledger::open(
                 &tree.path().join("undo"),
                 Owner::current(),

@@ -947,10 +947,7 @@ mod tests {
 
     /// Returns a machine in `directory`.
     fn roots(directory: &Path) -> Roots {
-        Roots {
-            proc: directory.join("proc"),
-            sys: directory.join("sys"),
-        }
+        Roots::below(directory)
     }
 
     fn ledger(directory: &Path, owner: Owner) -> Ledger {

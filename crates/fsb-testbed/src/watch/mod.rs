@@ -227,10 +227,7 @@ mod tests {
             );
         }
         write(root, "sys/devices/system/cpu/cpufreq/boost", "1");
-        Roots {
-            proc: root.join("proc"),
-            sys: root.join("sys"),
-        }
+        Roots::below(root)
     }
 
     #[test]
@@ -320,10 +317,7 @@ mod tests {
                 &format!("1 0 {sectors} 0 1 0 0 0 0 0 0"),
             )
         };
-        let roots = Roots {
-            proc: tree.path().join("proc"),
-            sys: tree.path().join("sys"),
-        };
+        let roots = Roots::below(tree.path());
         for number in 1..=3 {
             write(
                 tree.path(),
@@ -433,10 +427,7 @@ mod tests {
     fn the_disk_under_a_stack_is_found_or_it_is_said_why_not() {
         let tree = tempfile::tempdir().unwrap();
         let block = |name: &str| tree.path().join("sys/devices/virtual/block").join(name);
-        let roots = Roots {
-            proc: tree.path().join("proc"),
-            sys: tree.path().join("sys"),
-        };
+        let roots = Roots::below(tree.path());
         for name in ["sda", "sdb", "dm-0", "md0"] {
             fs::create_dir_all(block(name).join("slaves")).unwrap();
         }

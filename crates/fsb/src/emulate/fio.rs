@@ -22,6 +22,7 @@ use fsb_engine::{
     EngineError, Live, Measurement, Profile, Sizing, Step, Task, latency, mix, workload,
 };
 use fsb_model::observed::Direct;
+use fsb_model::run::TargetRecord;
 use fsb_model::storage::Promise;
 use fsb_model::trial::{Reason, WorkerSpan};
 use fsb_model::{code, failure, notice};
@@ -733,13 +734,15 @@ fn add_results(
     results: &mut Vec<JobResult>,
 ) {
     let mut rest = measured;
+    // Looking at a directory may probe a FUSE server, so each is looked at once.
+    let mut places = BTreeMap::new();
     let mut shared: Vec<(&FioJob, Vec<&Measurement>, Option<String>)> = Vec::new();
     for job in stage {
         let (own, others) = rest.split_at(job.processes as usize);
         rest = others;
         let reason = (0..)
             .zip(own)
-            .find_map(|(number, process)| not_direct(job, number, process, arguments));
+            .find_map(|(number, process)| not_direct(job, number, process, arguments, &mut places));
         if let Some(reason) = &reason {
             warn_not_direct(job, reason, arguments);
         }
@@ -769,14 +772,18 @@ fn not_direct(
     number: u32,
     process: &Measured,
     arguments: &Arguments,
+    places: &mut BTreeMap<PathBuf, TargetRecord>,
 ) -> Option<String> {
     let found = process.direct?;
     let profile = workload::parse(&job.workload_of(number), &SIZING)
         .ok()?
         .profile();
-    let place = fsb_testbed::directory_record(&directory(job, arguments)).unwrap_or_default();
+    let directory = directory(job, arguments);
+    let place = places
+        .entry(directory)
+        .or_insert_with_key(|path| fsb_testbed::directory_record(path).unwrap_or_default());
     let checked = check_direct(&profile, found, process.measurement.resident_after);
-    promises::not_direct("direct=1", &place, checked.err())
+    promises::not_direct("direct=1", place, checked.err())
 }
 
 fn warn_not_direct(job: &FioJob, reason: &str, arguments: &Arguments) {

@@ -329,24 +329,13 @@ impl PostmarkSession {
 
 /// Returns the parameters of the workload `postmark` for these settings.
 fn parameters(settings: &Settings, verify: bool) -> Params {
-    let shape = &settings.shape;
-    let all = [
-        ("size_low", shape.size_low.into()),
-        ("size_high", shape.size_high.into()),
-        ("number", shape.number.into()),
-        ("transactions", shape.transactions.into()),
-        ("subdirectories", shape.subdirectories.into()),
-        ("bias_read", shape.bias_read.into()),
-        ("bias_create", shape.bias_create.into()),
-        ("read", settings.read_block.into()),
-        ("write", settings.write_block.into()),
-        ("buffering", settings.buffered.into()),
-        ("verify", verify.into()),
-    ];
-    let mut params = Params::new();
-    for (name, value) in all {
-        params.insert(name.to_owned(), value);
-    }
+    let mut params = settings.shape.params();
+    params.extend([
+        ("read".to_owned(), settings.read_block.into()),
+        ("write".to_owned(), settings.write_block.into()),
+        ("buffering".to_owned(), settings.buffered.into()),
+        ("verify".to_owned(), verify.into()),
+    ]);
     params
 }
 

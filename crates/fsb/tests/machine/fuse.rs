@@ -292,6 +292,20 @@ fn probe_in(directory: &str) -> Option<rustix::process::Pid> {
     None
 }
 
+/// Starts fio with a job that writes below `point`. Returns it once its probe runs, with the probe,
+/// or when it has ended.
+fn fio_with_probe(scratch: &Path, point: &str) -> (Running, Option<rustix::process::Pid>) {
+    let job = "[a]\nrw=write\nbs=4k\nsize=64k\nfsync=1\n";
+    fs::write(scratch.join("job.fio"), job).unwrap();
+    let mut fio = Running::start(scratch, &["fio", "job.fio", "--dir", point]);
+    let mut probe = None;
+    wait_until("the probe runs", WAIT, || {
+        probe = probe_in(point);
+        probe.is_some() || fio.ended().is_some()
+    });
+    (fio, probe)
+}
+
 #[test]
 fn a_probe_of_fio_that_is_killed_leaves_no_file() {
     needs!(root);
@@ -299,17 +313,10 @@ fn a_probe_of_fio_that_is_killed_leaves_no_file() {
     needs!(server.available());
     let (mount, scratch) = (server.mount(), scratch());
     let point = mount.point.display().to_string();
-    let job = "[a]\nrw=write\nbs=4k\nsize=64k\nfsync=1\n";
-    fs::write(scratch.path().join("job.fio"), job).unwrap();
     let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     let is_empty = || fs::read_dir(&mount.point).unwrap().next().is_none();
     for kills_both in [false, true] {
-        let mut fio = Running::start(scratch.path(), &["fio", "job.fio", "--dir", &point]);
-        let mut probe = None;
-        wait_until("the probe runs", WAIT, || {
-            probe = probe_in(&point);
-            probe.is_some() || fio.ended().is_some()
-        });
+        let (mut fio, probe) = fio_with_probe(scratch.path(), &point);
         if kills_both && fio.is_running() {
             fio.signal(rustix::process::Signal::KILL);
         }
@@ -334,13 +341,8 @@ fn a_probe_of_fio_does_not_wait_for_a_server_that_hangs() {
     needs!(server.available());
     let (mount, scratch) = (server.mount(), scratch());
     let point = mount.point.display().to_string();
-    let job = "[a]\nrw=write\nbs=4k\nsize=64k\nfsync=1\n";
-    fs::write(scratch.path().join("job.fio"), job).unwrap();
     let server = rustix::process::Pid::from_raw(mount.server_id() as i32).unwrap();
-    let mut fio = Running::start(scratch.path(), &["fio", "job.fio", "--dir", &point]);
-    wait_until("the probe runs", WAIT, || {
-        probe_in(&point).is_some() || fio.ended().is_some()
-    });
+    let (fio, _) = fio_with_probe(scratch.path(), &point);
     rustix::process::kill_process(server, rustix::process::Signal::STOP).unwrap();
     wait_until("the probe is given up", WAIT, || probe_in(&point).is_none());
     rustix::process::kill_process(server, rustix::process::Signal::CONT).unwrap();

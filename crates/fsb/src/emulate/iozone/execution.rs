@@ -7,7 +7,7 @@ use fsb_compat::iozone::sequence::{MatrixRow, files};
 use fsb_compat::iozone::{Options, operation};
 use fsb_engine::Measurement;
 use fsb_engine::classic::PhaseResult;
-use fsb_model::metric::{THROUGHPUT, WORKER_RATE_MAX, WORKER_RATE_MEAN, WORKER_RATE_MIN};
+use fsb_model::metric::{THROUGHPUT, WORKER_RATE_MAX, WORKER_RATE_MEAN, WORKER_RATE_MIN, spread};
 use fsb_model::trial::Reason;
 use fsb_model::{Bytes, Params, WorkloadSpec};
 use jiff::Timestamp;
@@ -81,13 +81,11 @@ fn values(record: u64, results: &[PhaseResult]) -> Result<Values, Reason> {
         work.system_seconds += result.system_nanoseconds as f64 * 1e-9;
         rates.push(bytes as f64 / (result.nanoseconds as f64 * 1e-9));
     }
-    let sum: f64 = rates.iter().sum();
-    let mut metrics = vec![THROUGHPUT.metric(sum)];
+    let mut metrics = vec![THROUGHPUT.metric(rates.iter().sum())];
     if rates.len() > 1 {
-        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = rates.iter().copied().fold(0.0, f64::max);
+        let [least, mean, most] = spread(&rates);
         metrics.push(WORKER_RATE_MIN.metric(least));
-        metrics.push(WORKER_RATE_MEAN.metric(sum / rates.len() as f64));
+        metrics.push(WORKER_RATE_MEAN.metric(mean));
         metrics.push(WORKER_RATE_MAX.metric(most));
     }
     Ok(Values { metrics, work })
