@@ -1,19 +1,24 @@
 # What a person types. Each target installs what it needs first (Debian and Ubuntu; elsewhere it says what is missing).
 
 CARGO ?= cargo
-FSB := target/release/fsb
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+FSB := $(TARGET)/release/fsb
 # Built with the workspace's features, which the tests have, too: those of this crate alone would build some thirty crates again.
-XTASK = $(CARGO) build --quiet --locked --workspace --bin xtask && "$${CARGO_TARGET_DIR:-target}"/debug/xtask
+XTASK = $(CARGO) build --quiet --locked --workspace --bin xtask && $(TARGET)/debug/xtask
 
-.PHONY: calibrate run test test-quick test-machine python recipes dist test-dist book pictures check bench fuzz build clean
+.PHONY: calibrate release run test test-quick test-machine python recipes dist test-dist book pictures check bench fuzz build clean
 
 run: build  ## compare ext4, xfs and btrfs
 	@scripts/install run
-	@scripts/as-root $(FSB) run ext4 xfs btrfs
+	@scripts/as-root $(TARGET)/quick-build/fsb run ext4 xfs btrfs
 
-# Everything but the history and its pages: 'make run' does not wait for SQLite.
+# Everything but the history and its pages: 'make run' does not wait for SQLite, nor for optimised reports.
 build:
-	$(CARGO) build --release --locked --package fsb --no-default-features --features emulations,traces,vm
+	$(CARGO) build --profile quick-build --locked --package fsb --no-default-features --features emulations,traces,vm
+
+# The whole program, as 'cargo install' builds it.
+release:
+	$(CARGO) build --release --locked --package fsb
 
 test: test-quick test-machine  ## everything that must be true
 
@@ -40,7 +45,7 @@ test-dist: dist  ## both, installed into empty roots
 book:  ## the documentation as a book, in target/book
 	$(XTASK) book
 
-pictures: build  ## the README's picture, from a real run
+pictures: release  ## the README's picture, from a real run
 	@scripts/as-root scripts/pictures
 
 check:  ## format, lints, licences, documentation, wording, generated files, dependencies between files
@@ -57,12 +62,11 @@ check:  ## format, lints, licences, documentation, wording, generated files, dep
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(XTASK) licences
 
-bench:  ## the engine beside a bare loop and fio, the comparison beside a script
+bench: release  ## the engine beside a bare loop and fio, the comparison beside a script
 	@scripts/install bench
-	$(CARGO) build --release --locked --package fsb
 	$(CARGO) run --release --locked --package xtask --no-default-features -- bench
 
-calibrate: build  ## whether verdicts are true, for many hours; goes on where it was interrupted
+calibrate: release  ## whether verdicts are true, for many hours; goes on where it was interrupted
 	$(CARGO) build --release --locked --package fsb --features injected-slowdown --target-dir target/slowed
 	@scripts/as-root scripts/calibrate equal --fsb $(FSB)
 	@scripts/as-root scripts/calibrate slowed --fsb target/slowed/release/fsb
