@@ -330,8 +330,8 @@ fn a_disk_that_fails_costs_its_own_trials_and_says_why() {
         if target == "few" {
             assert!(lost.iter().all(|(_, errno)| errno == "ENOSPC"), "{lost:?}");
         } else {
-            // The words are those of mkfs, or those of the call under which the disk died. ext4 becomes
-            // read-only then.
+            // The words are those of mkfs, or those of the call under which the disk died. ext4
+            // becomes read-only then.
             let own: Vec<String> = made
                 .iter()
                 .filter(|trial| trial["target"] == target && trial["outcome"] == "failed")
