@@ -47,6 +47,9 @@ pub struct Options {
     /// Trials in the history.
     #[arg(long, default_value = "1000000", value_parser = clap::value_parser!(u64).range(2000..))]
     pub trials: u64,
+    /// Pairs of builds in the part 'fast', minutes each.
+    #[arg(long, default_value = "0")]
+    pub builds: u32,
     /// Interleaved rounds.
     #[arg(long, default_value = "11", value_parser = clap::value_parser!(u32).range(9..))]
     pub rounds: u32,
@@ -55,6 +58,8 @@ pub struct Options {
 /// A part of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BenchPart {
+    /// Build, size and start of the program, then the hot loop and `fsb compare` of large runs.
+    Fast,
     /// The hot loop.
     Engine,
     /// Backends beside fio.

@@ -16,6 +16,7 @@ mod compare;
 mod constants;
 mod cycles;
 mod emulations;
+mod fast;
 mod generate;
 mod history;
 mod licences;
@@ -39,12 +40,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend
-    /// beside fio; rows of the suite 'quick' beside the same rows of fio; `fsb iozone` beside
-    /// IOzone, `fsb postmark` beside PostMark and `fsb filebench` beside filebench; `fsb compare`
-    /// beside a script and, on runs, beside an earlier build; `fsb history` and `fsb serve` beside
-    /// SQLite and a static file; reads after a heavy write beside reads alone; then `fsb-mpi`
-    /// beside `fsb run` with as many processes.
+    /// Build, size and start of the program beside an earlier one and PostMark. Then the hot loop
+    /// beside a bare C loop and fio, on one file in the page cache; every backend beside fio; rows
+    /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark`
+    /// beside PostMark and `fsb filebench` beside filebench; `fsb compare` beside a script and, on
+    /// runs, beside an earlier build; `fsb history` and `fsb serve` beside SQLite and a static
+    /// file; reads after a heavy write beside reads alone; then `fsb-mpi` beside `fsb run` with as
+    /// many processes.
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
     Book,
@@ -80,7 +82,15 @@ fn main() -> anyhow::Result<()> {
         Task::Unstable => unstable::run(),
         Task::Generate(options) => generate::run(&options),
         Task::Bench(options) => {
-            let wanted = |part| options.only.is_none_or(|only| only == part);
+            let parts_of_fast = [BenchPart::Engine, BenchPart::Runs];
+            let wanted = |part| match options.only {
+                None => true,
+                Some(BenchPart::Fast) => part == BenchPart::Fast || parts_of_fast.contains(&part),
+                Some(only) => only == part,
+            };
+            if wanted(BenchPart::Fast) {
+                fast::run(&options)?;
+            }
             if wanted(BenchPart::Engine) {
                 bench::run(&options)?;
             }
