@@ -1,6 +1,5 @@
-//! How soon the program is there and starts: seconds of the build of `make run`, sizes, and the
-//! start of `fsb --help` and `fsb postmark`, in interleaved pairs beside an earlier build and
-//! PostMark.
+//! Seconds of the build of `make run`, sizes of the program, and the time of `fsb --help` and `fsb
+//! postmark`, in interleaved pairs beside an earlier build and PostMark.
 
 use std::env;
 use std::fs;
