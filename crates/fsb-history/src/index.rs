@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fsb_stats::{AnalysisError, Interval, Verdict};
+use fsb_stats::{AnalysisError, Interval, Verdict, in_parallel};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Conditions, IndexedRun, IndexedSeries, RunEntry, SeriesKey};
@@ -11,6 +12,9 @@ use crate::store::{HistoryError, Store};
 
 /// The schema of a comparison of two runs.
 pub const COMPARISON_SCHEMA: &str = "fsbench/history-diff/1";
+
+/// The number of series whose values are in memory before they are analysed.
+const SERIES_AT_ONCE: usize = 32;
 
 /// A snapshot of the index. Only the values stay in the store.
 #[derive(Debug)]
@@ -133,15 +137,33 @@ impl Index {
 
     /// Analyses all series, in the order of their names.
     pub fn analyse_all(&self, across: &[String], theta: f64) -> Result<Document, HistoryError> {
-        let all = self
-            .series_by_name()?
-            .into_iter()
-            .map(|series| self.analyse(series, across, theta));
+        let mut all = Vec::new();
+        let mut left = self.series_by_name()?.into_iter();
+        loop {
+            // The store is read by one thread.
+            let mut read = Vec::new();
+            for series in left.by_ref().take(SERIES_AT_ONCE) {
+                let points = self.store.points(&series.id)?;
+                read.push((series, points));
+            }
+            if read.is_empty() {
+                break;
+            }
+            let (environments, runs) = (&self.environments, &self.runs);
+            let analysed: Result<Vec<SeriesHistory>, AnalysisError> = in_parallel(|| {
+                let read = read.into_par_iter();
+                read.map(|(series, points)| {
+                    series::analyse(series, &points, environments, runs, across, theta)
+                })
+                .collect()
+            });
+            all.extend(analysed.map_err(|error| self.damaged(error))?);
+        }
         Ok(Document {
             schema: SCHEMA.to_owned(),
             theta,
             across: across.to_vec(),
-            series: all.collect::<Result<_, HistoryError>>()?,
+            series: all,
             unchanged: Vec::new(),
         })
     }

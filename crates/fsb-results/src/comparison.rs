@@ -65,16 +65,16 @@ impl Comparison {
         let requests = Requests::new(choices.theta, choices.between, &read.runs);
         let all = std::mem::take(&mut read.sets);
         let shared = shared(&read.origins, baseline).filter(|_| choices.by_target);
-        // A comparison consumes its sets.
-        let again = shared.map(|shared| (all.clone(), shared));
+        // A comparison consumes its sets. Those of one target are in memory twice at a time.
+        let by_target = match shared {
+            Some(shared) => compared_by_target(&all, &read, &shared, &requests),
+            None => Ok(TargetByTarget::default()),
+        };
         let document = compared(all, &read, &requests.of_values(baseline), choices.single)?;
         if !document.has_common_values() {
             return Ok(Err(NothingInCommon(contents)));
         }
-        let by_target = match again {
-            Some((sets, shared)) => compared_by_target(sets, &read, &shared, &requests)?,
-            None => TargetByTarget::default(),
-        };
+        let by_target = by_target?;
         Ok(Ok(Comparison {
             read,
             document,
@@ -305,16 +305,16 @@ pub struct TargetByTarget {
 
 /// Compares each target with itself, and its ratio to the first target with the same ratio.
 fn compared_by_target(
-    sets: Vec<Collected>,
+    sets: &[Collected],
     read: &Sets,
     shared: &Shared,
     requests: &Requests,
 ) -> anyhow::Result<TargetByTarget> {
     let Shared { baseline, targets } = shared;
-    let mut left: Vec<_> = sets.into_iter().zip(read.origins.clone()).collect();
+    let all: Vec<(&Collected, &Origin)> = sets.iter().zip(&read.origins).collect();
     let mut found = TargetByTarget::default();
 
-    let arguments: BTreeSet<usize> = left.iter().map(|(_, origin)| origin.argument).collect();
+    let arguments: BTreeSet<usize> = all.iter().map(|(_, origin)| origin.argument).collect();
     let first = &targets[0];
     for target in &targets[1..] {
         let mut ratios = Vec::new();
@@ -322,7 +322,7 @@ fn compared_by_target(
             .chain(arguments.iter().filter(|argument| *argument != baseline))
         {
             let [above, below] = [target, first].map(|target| {
-                left.iter().find(|(_, origin)| {
+                all.iter().find(|(_, origin)| {
                     origin.argument == *argument && origin.target.as_ref() == Some(target)
                 })
             });
@@ -338,19 +338,20 @@ fn compared_by_target(
         }
     }
     for target in targets {
-        let (own, others): (Vec<_>, Vec<_>) = left
-            .into_iter()
-            .partition(|(_, origin)| origin.target.as_ref() == Some(target));
-        left = others;
-        let baseline = own
-            .iter()
-            .position(|(_, origin)| origin.argument == *baseline)
-            .unwrap_or_default();
-        let own = own.into_iter().map(|(set, _)| set).collect();
+        let mut own = Vec::new();
+        let mut place = None;
+        for (set, origin) in &all {
+            if origin.target.as_ref() == Some(target) {
+                if origin.argument == *baseline {
+                    place.get_or_insert(own.len());
+                }
+                own.push((*set).clone());
+            }
+        }
         found.changes.push(compared(
             own,
             read,
-            &requests.of_values(baseline),
+            &requests.of_values(place.unwrap_or_default()),
             Single::None,
         )?);
     }

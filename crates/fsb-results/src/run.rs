@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::RunRecord;
 use fsb_model::publication::Publication;
-use fsb_stats::histogram::Decoder;
+use fsb_stats::histogram::{Decoder, Sum};
 use fsb_stats::in_parallel;
-use fsb_store::journal::{self, CompactTrial};
+use fsb_store::journal::{self, CompactTrial, Histograms};
 use fsb_store::{RUN_FILE, Reader, StoreError};
 use rayon::prelude::*;
 
@@ -40,8 +40,7 @@ impl StoredRun {
     /// The path holds no run, or the run cannot be read.
     pub fn read(path: &Path) -> Result<StoredRun, StoreError> {
         let mut reader = Reader::open(path)?;
-        let mut decoder = Decoder::default();
-        let read = journal::read(&mut reader, |texts| decoder.merge(texts))?;
+        let read = in_parallel(|| journal::read::<LatencySums>(&mut reader))?;
         Ok(StoredRun {
             path: path.to_owned(),
             identity: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
@@ -62,6 +61,26 @@ impl StoredRun {
         } else {
             vec![self.path.join(RUN_FILE), journal]
         }
+    }
+}
+
+/// Adds the latencies of trials.
+#[derive(Default)]
+struct LatencySums(Decoder);
+
+impl Histograms for LatencySums {
+    type Sum = Sum;
+
+    fn add(&mut self, sum: &mut Sum, text: &str) {
+        self.0.add(sum, text);
+    }
+
+    fn join(&mut self, sum: &mut Sum, other: Sum) {
+        self.0.join(sum, other);
+    }
+
+    fn to_text(&self, sum: &Sum) -> Option<String> {
+        sum.to_text()
     }
 }
 

@@ -192,8 +192,8 @@ fn found_in_turn(logs: &[f64], sums: &Sums) -> Vec<Found> {
 /// Returns the split of the runs from `start` to before `end` that is the clearest change, if one
 /// is.
 fn split(logs: &[f64], sums: &Sums, start: usize, end: usize) -> Option<usize> {
-    let splits = (start + FEWEST)..(end + 1).saturating_sub(FEWEST);
-    let clear = splits.filter_map(|first| {
+    let splits = sums.steep(start, end);
+    let clear = splits.into_iter().filter_map(|first| {
         let t = sums.t(start, first, end);
         (t > SMALLEST_T)
             .then(|| (first, clearness(t, start, first, end)))
@@ -481,12 +481,21 @@ impl Part {
     }
 }
 
+/// The number of splits that are excluded together.
+const BLOCK: usize = 64;
+/// The relative rounding error that the exclusion of splits allows for.
+const ROUNDING: f64 = 1e-9;
+
 /// Sums from the first run on, so that the sums of any part are two differences.
 struct Sums {
     /// The first value, about which sums are taken, so that a small scatter at a large value keeps
     /// its digits.
     origin: f64,
     sums: Vec<[f64; 2]>,
+    /// The sums about the mean of all runs.
+    centred: Vec<f64>,
+    /// The smallest and the largest of [`BLOCK`] centred sums.
+    ranges: Vec<[f64; 2]>,
     /// The smallest standard deviation of a run that is assumed.
     smallest_sd: f64,
 }
@@ -501,11 +510,68 @@ impl Sums {
             squares += (log - origin).powi(2);
             sums.push([sum, squares]);
         }
+        let mean = sum / logs.len().max(1) as f64;
+        let mut centred = Vec::with_capacity(sums.len());
+        for (runs, [sum, _]) in sums.iter().enumerate() {
+            centred.push(sum - mean * runs as f64);
+        }
+        let ranges = centred.chunks(BLOCK).map(ends).collect();
         Sums {
             origin,
             sums,
+            centred,
+            ranges,
             smallest_sd,
         }
+    }
+
+    /// Returns the splits of the runs from `start` to before `end` whose t may be above
+    /// [`SMALLEST_T`]: all that are, and hardly any other.
+    ///
+    /// With b and a runs before and after the split, n together, t² is larger than T² if x² · n is
+    /// larger than C · b · a: x is the sum of the deviations from the mean before the split, and C
+    /// is the larger one of T² · S / (n − 2 + T²) and T² times the smallest variance. S is the sum
+    /// of squared deviations from the mean, which is the same for all splits. So a range of x
+    /// excludes a block of splits at once, and a series of n runs without a change takes about n
+    /// · n / [`BLOCK`] steps.
+    fn steep(&self, start: usize, end: usize) -> Vec<usize> {
+        let (lowest, highest) = (start + FEWEST, end.saturating_sub(FEWEST));
+        let mut found = Vec::new();
+        if highest < lowest {
+            return found;
+        }
+        let whole = self.part(start, end);
+        let n = whole.runs;
+        let squared_t = SMALLEST_T.powi(2);
+        let scatter = (whole.scatter() - ROUNDING * whole.squares).max(0.0);
+        let least = squared_t * (scatter / (n - 2.0 + squared_t)).max(self.smallest_sd.powi(2));
+        let least = least * (1.0 - ROUNDING);
+        let origin = self.centred[start];
+        let mean = (self.centred[end] - origin) / n;
+        let slack = ROUNDING * (whole.squares * n).sqrt();
+        let runs_before = |first: usize| (first - start) as f64;
+        let limit = |before: f64| least * before * (n - before);
+        for block in lowest / BLOCK..=highest / BLOCK {
+            let first = lowest.max(block * BLOCK);
+            let last = highest.min(block * BLOCK + BLOCK - 1);
+            let (fewest, most) = (runs_before(first), runs_before(last));
+            let [low, high] = self.ranges[block];
+            let trend = [mean * fewest, mean * most];
+            let above = high - origin - trend[0].min(trend[1]) + slack;
+            let below = low - origin - trend[0].max(trend[1]) - slack;
+            let steepest = (above * above).max(below * below) * n;
+            if steepest <= limit(fewest).min(limit(most)) {
+                continue;
+            }
+            for split in first..=last {
+                let before = runs_before(split);
+                let x = (self.centred[split] - origin - mean * before).abs() + slack;
+                if x * x * n > limit(before) {
+                    found.push(split);
+                }
+            }
+        }
+        found
     }
 
     fn part(&self, start: usize, end: usize) -> Part {
@@ -677,6 +743,31 @@ mod tests {
     }
 
     proptest! {
+        /// No split with a large t is excluded, whatever the level and the scatter are.
+        #[test]
+        fn no_steep_split_is_excluded(
+            noise in prop::collection::vec(-1.0..1.0_f64, 2..300),
+            level in -50.0..50.0_f64,
+            scatter in prop::sample::select(vec![0.0, 1e-7, 1e-3, 0.05, 1.0]),
+            steps in prop::collection::vec((0usize..300, -0.3..0.3_f64), 0..4),
+            start in 0usize..100,
+        ) {
+            let mut logs: Vec<f64> = noise.iter().map(|noise| level + scatter * noise).collect();
+            for (at, step) in steps {
+                logs.iter_mut().skip(at).for_each(|log| *log += step);
+            }
+            let sums = Sums::new(&logs, smallest_sd(THETA));
+            let start = start.min(logs.len() - 1);
+            for end in start + 1..=logs.len() {
+                let found = sums.steep(start, end);
+                for first in start + FEWEST..(end + 1).saturating_sub(FEWEST) {
+                    let is_steep = sums.t(start, first, end) > SMALLEST_T;
+                    prop_assert!(!is_steep || found.contains(&first), "{start} {first} {end}");
+                }
+            }
+        }
+
+
         #[test]
         fn one_run_makes_no_change(
             runs in 4usize..60, at in any::<prop::sample::Index>(), outlier in -5.0f64..5.0

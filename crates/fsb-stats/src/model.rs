@@ -479,7 +479,7 @@ mod tests {
             let holds = |_: &usize| {
                 let mut case = || {
                     let samples = run.drawn(&mut random);
-                    Ranking::of_samples(&samples, &|_, _| Terms::default(), Better::Higher, 0.03)
+                    Ranking::of_samples(samples, &|_, _| Terms::default(), Better::Higher, 0.03)
                         .unwrap()
                 };
                 let cases = [case(), case()];

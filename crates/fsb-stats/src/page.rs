@@ -69,11 +69,15 @@ fn moderate(rankings: &mut [&mut Ranking]) -> Option<Correlation> {
     for (run, ended) in keys.into_iter().chain(whole) {
         let mut rows = Vec::with_capacity(rankings.len());
         for ranking in rankings.iter() {
+            let is_meant = |fit: &Fit| fit.run == Some(run) && fit.difference.is_judged();
             let mut fits = match ended {
                 Some(block) => ranking.fits_up_to(block),
-                None => ranking.fits().to_vec(),
+                None => Vec::new(),
             };
-            fits.retain(|fit| fit.run == Some(run) && fit.difference.is_judged());
+            fits.retain(is_meant);
+            if ended.is_none() {
+                fits.extend(ranking.fits().iter().filter(|fit| is_meant(fit)).cloned());
+            }
             rows.push(fits);
         }
         contexts.insert((run, ended), Context::from_fits(&rows));

@@ -152,24 +152,24 @@ impl Ranking {
             .iter()
             .map(|values| Sample::of_blocks(values.clone(), analyses))
             .collect();
-        Ranking::of_samples(&samples, &|_, _| Terms::default(), better, theta)
+        Ranking::of_samples(samples, &|_, _| Terms::default(), better, theta)
     }
 
     /// Ranks sets. Some of them may share blocks. `terms` gives the terms for comparing the runs of
     /// two sets, baseline and candidate.
     pub(crate) fn of_samples(
-        samples: &[Sample],
+        samples: Vec<Sample>,
         terms: &dyn Fn(usize, usize) -> Terms,
         better: Better,
         theta: f64,
     ) -> Result<Ranking, AnalysisError> {
-        let fits = fit_all(samples, terms)?;
+        let fits = fit_all(&samples, terms)?;
         let merits = samples
             .iter()
             .map(|sample| merit(sample, better))
             .collect::<Result<_, AnalysisError>>()?;
         let basis = Basis {
-            samples: samples.to_vec(),
+            samples,
             fits,
             better,
             theta,
@@ -250,6 +250,14 @@ impl Ranking {
     /// Returns the samples, one for each target.
     pub(crate) fn samples(&self) -> &[Sample] {
         self.basis.as_ref().map_or(&[], |basis| &basis.samples)
+    }
+
+    /// Drops the values and the pairs before they are judged. Verdicts stay, and no page changes
+    /// them any more.
+    pub(crate) fn forget_values(&mut self) {
+        if let Some(basis) = &mut self.basis {
+            (basis.samples, basis.fits) = (Vec::new(), Vec::new());
+        }
     }
 
     /// Returns the smallest ratio that matters, less 1.

@@ -8,6 +8,7 @@ use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
+use std::path::Path;
 use std::sync::Arc;
 
 use fsb_model::observed::{BackgroundWork, MemoryUse};
@@ -18,11 +19,12 @@ use fsb_model::trial::Phase;
 use fsb_model::workload::{Durability, Params};
 use fsb_model::{Better, Interference, Metric, Outcome, Trial, Unit};
 use jiff::Timestamp;
+use rayon::prelude::*;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::StoreError;
-use crate::read::{Line, Reader};
+use crate::read::{Chunk, Journal, Line, Reader, cut_off, parse_line};
 
 /// A trial without the fields that no result uses. The others are those of [`Trial`].
 #[derive(Debug, Clone, PartialEq)]
@@ -418,8 +420,8 @@ struct TrialCollector {
 }
 
 impl TrialCollector {
-    /// Adds the next trial, which is in this line of the journal.
-    fn push(&mut self, line: usize, trial: TrialFields<'_>) {
+    /// Adds the next trial, which is in this line of the journal, and returns its cell.
+    fn push(&mut self, line: usize, trial: TrialFields<'_>) -> &Arc<TrialCell> {
         let cell = self.cell(&trial);
         let latency = trial
             .latency
@@ -447,6 +449,7 @@ impl TrialCollector {
             background: observed.background.map(Box::new),
             unproven: observed.unproven,
         };
+        let place = self.list.len();
         self.list.push(CompactTrial {
             what: cell,
             phase: trial.phase,
@@ -463,6 +466,25 @@ impl TrialCollector {
             timed_ns: Times::from_ns(&trial.samples.timed_ns),
             extras: (extras != NO_EXTRAS).then(|| extras.into()),
         });
+        &self.list[place].what
+    }
+
+    /// Returns the cell of another collector, shared by all trials of this one that have it.
+    fn share(&mut self, cell: &Arc<TrialCell>) -> Arc<TrialCell> {
+        let TrialCell {
+            target,
+            kernel,
+            workload,
+            operation,
+            ..
+        } = &**cell;
+        let names = (&**target, &**kernel, &**workload, &**operation);
+        let known = self.cells.entry(self.hasher.hash_one(names)).or_default();
+        if let Some(found) = known.iter().find(|known| **known == *cell) {
+            return found.clone();
+        }
+        known.push(cell.clone());
+        cell.clone()
     }
 
     /// Returns the trials in the order in which they were added.
@@ -484,7 +506,10 @@ impl TrialCollector {
         } = trial;
         let known = self
             .cells
-            .entry(self.hasher.hash_one((target, kernel, workload, operation)))
+            .entry(
+                self.hasher
+                    .hash_one((&**target, &**kernel, &**workload, &**operation)),
+            )
             .or_default();
         let found = known.iter().find(|cell| {
             [&cell.target, &cell.kernel, &cell.workload, &cell.operation]
@@ -608,13 +633,18 @@ impl From<MetricValue<'_>> for Metric {
 pub fn last_attempts<'t>(
     trials: impl IntoIterator<Item = impl Borrow<&'t CompactTrial>>,
 ) -> Vec<&'t CompactTrial> {
-    let mut last: HashMap<(&str, &str, u32), &CompactTrial> = HashMap::new();
+    // Of hundreds of thousands of trials, most share their cell with others.
+    let mut subjects: HashMap<(&str, &str), u32> = HashMap::new();
+    let mut cells: HashMap<*const TrialCell, u32> = HashMap::new();
+    let mut last: HashMap<(u32, u32), &CompactTrial> = HashMap::new();
     for trial in trials {
         let trial = *trial.borrow();
-        let cell = &*trial.what;
-        let held = last
-            .entry((&cell.target, &cell.workload, trial.block))
-            .or_insert(trial);
+        let subject = *cells.entry(Arc::as_ptr(&trial.what)).or_insert_with(|| {
+            let next = subjects.len() as u32;
+            let names = (&*trial.what.target, &*trial.what.workload);
+            *subjects.entry(names).or_insert(next)
+        });
+        let held = last.entry((subject, trial.block)).or_insert(trial);
         if (trial.attempt, trial.order) >= (held.attempt, held.order) {
             *held = trial;
         }
@@ -643,123 +673,272 @@ impl<'a> Line<'a> for TrialFields<'a> {
     }
 }
 
-/// Histograms by operation.
-type Histograms = BTreeMap<String, Vec<String>>;
+/// Adds histograms, whose format this crate does not know.
+pub trait Histograms: Default + Send {
+    /// The sum of histograms.
+    type Sum: Default + Send;
 
-/// The number of histograms of an operation that are held until they are merged.
-const BATCH: usize = 8;
+    /// Adds the histogram in a text to a sum.
+    fn add(&mut self, sum: &mut Self::Sum, text: &str);
 
-/// Reads the trials of a run as far as the journal is intact: a damaged line ends it, and a line
-/// that repeats another one is left out, each with a warning. `merge` replaces histograms by their
-/// sum.
+    /// Adds a sum to another one.
+    fn join(&mut self, sum: &mut Self::Sum, other: Self::Sum);
+
+    /// Returns the text of a sum, or `None` if it holds no histogram.
+    fn to_text(&self, sum: &Self::Sum) -> Option<String>;
+}
+
+/// The number of bytes of lines that a thread parses at once.
+const CHUNK: usize = 512 << 10;
+
+/// The number of lines that are left out with a warning of their own; the others are counted.
+const NAMED: usize = 3;
+
+/// Reads the trials of a run: a damaged line, and a line that repeats another one, are left out
+/// with a warning. Histograms are replaced by their sum.
 ///
-/// Histograms are most of a journal. They are merged while it is read and never held together.
+/// Lines are parsed by all threads of the rayon pool of this thread. Histograms are most of a
+/// journal. They are added while it is read and never held together.
 ///
 /// # Errors
 ///
-/// The journal cannot be read, or its first line is damaged.
-pub fn read(
-    reader: &mut Reader,
-    mut merge: impl FnMut(&mut Vec<String>),
-) -> Result<JournalTrials, StoreError> {
-    let mut replaced: HashSet<u32> = HashSet::new();
+/// The journal cannot be read, or it has lines and all are damaged.
+pub fn read<H: Histograms>(reader: &mut Reader) -> Result<JournalTrials, StoreError> {
+    let mut histograms = H::default();
+    let mut without: HashSet<u32> = HashSet::new();
     loop {
-        let mut pass = Pass::default();
-        let mut journal = reader.journal()?;
-        loop {
-            match journal.next_trial::<TrialFields<'_>>() {
-                Ok(Some((line, trial))) => pass.add(line, trial, &replaced, &mut merge),
-                Ok(None) => break,
+        let pass = Pass::read(reader, &without, &mut histograms)?;
+        let mut attempts = Attempts::new(&pass.collector.list);
+        attempts.replaced.extend(&pass.repeated);
+        // Only a later line shows that a trial does not count. This is rare and takes a second
+        // pass.
+        if attempts.replaced == without {
+            return Ok(pass.finish(&attempts.first_good, &histograms));
+        }
+        without = attempts.replaced;
+    }
+}
+
+/// The memory of one thread that parses lines.
+#[derive(Default)]
+struct Slot<H> {
+    chunk: Chunk,
+    histograms: H,
+}
+
+/// The trials of some lines.
+struct Parsed<H: Histograms> {
+    collector: TrialCollector,
+    /// The identity of each trial, hashed: its name and its place in run order.
+    identities: Vec<u64>,
+    /// Histograms of trials with values, by cell in the order of their first trials.
+    sums: Vec<(Arc<TrialCell>, Sums<H>)>,
+    /// Lines that cannot be parsed.
+    damaged: Vec<(usize, StoreError)>,
+    /// Whether the last line is cut off.
+    is_cut_off: bool,
+    /// The error that ended the lines.
+    error: Option<StoreError>,
+}
+
+/// Sums of histograms by operation.
+type Sums<H> = BTreeMap<String, <H as Histograms>::Sum>;
+
+impl<H: Histograms> Slot<H> {
+    /// Parses the lines. Histograms of the lines in `without` are left out.
+    fn parse(&mut self, path: &Path, hasher: &RandomState, without: &HashSet<u32>) -> Parsed<H> {
+        let mut parsed = Parsed {
+            collector: TrialCollector::default(),
+            identities: Vec::new(),
+            sums: Vec::new(),
+            damaged: Vec::new(),
+            is_cut_off: false,
+            error: self.chunk.error.take(),
+        };
+        let mut places: HashMap<*const TrialCell, usize> = HashMap::new();
+        for line in self.chunk.lines() {
+            let mut trial = match parse_line::<TrialFields<'_>>(path, line.number, line.bytes) {
+                Ok(trial) => trial,
+                Err(StoreError::Syntax { .. } | StoreError::Checksum { .. }) if !line.ended => {
+                    parsed.is_cut_off = true;
+                    continue;
+                }
                 Err(error) => {
-                    pass.end_at(error)?;
-                    break;
+                    parsed.damaged.push((line.number, error));
+                    continue;
+                }
+            };
+            parsed
+                .identities
+                .push(hasher.hash_one((&trial.id, trial.order)));
+            let latency = mem::take(&mut trial.latency);
+            let has_values = trial.has_values() && !without.contains(&(line.number as u32));
+            let cell = parsed.collector.push(line.number, trial);
+            if has_values && !latency.is_empty() {
+                let place = *places.entry(Arc::as_ptr(cell)).or_insert_with(|| {
+                    parsed.sums.push((cell.clone(), BTreeMap::new()));
+                    parsed.sums.len() - 1
+                });
+                let sums = &mut parsed.sums[place].1;
+                for (operation, text) in latency {
+                    let sum = sum_of::<H>(sums, &operation.0);
+                    self.histograms.add(sum, &text.0);
                 }
             }
         }
-        pass.warnings.append(&mut journal.warnings);
-        let attempts = Attempts::new(&pass.collector.list);
-        // Only a later attempt shows that a trial does not count. This is rare and takes a second
-        // pass.
-        if attempts.replaced == replaced {
-            return Ok(pass.finish(&attempts.first_good, merge));
-        }
-        replaced = attempts.replaced;
+        parsed
     }
+}
+
+fn sum_of<'s, H: Histograms>(sums: &'s mut Sums<H>, operation: &str) -> &'s mut H::Sum {
+    if !sums.contains_key(operation) {
+        sums.insert(operation.to_owned(), H::Sum::default());
+    }
+    sums.get_mut(operation).expect("it was inserted")
 }
 
 /// One pass over a journal.
-#[derive(Debug, Default)]
-struct Pass {
+struct Pass<H: Histograms> {
     collector: TrialCollector,
     /// Histograms of trials with values by target and case.
-    cells: HashMap<(String, String), Histograms>,
-    /// Lines by the identity of their trial, hashed: its name and its place in run order.
-    seen: HashMap<u64, usize>,
+    sums: HashMap<(String, String), Sums<H>>,
+    /// Lines by the identity of their trial, hashed.
+    seen: HashMap<u64, u32>,
+    /// Lines that repeat another one.
+    repeated: Vec<u32>,
+    /// The error of the first damaged line.
+    first_error: Option<StoreError>,
+    /// The number of lines that were left out.
+    left_out: usize,
     warnings: Vec<String>,
-    is_damaged: bool,
 }
 
-impl Pass {
-    fn add(
-        &mut self,
-        line: usize,
-        mut trial: TrialFields<'_>,
-        replaced: &HashSet<u32>,
-        merge: &mut impl FnMut(&mut Vec<String>),
-    ) {
-        let identity = self.collector.hasher.hash_one((&trial.id, trial.order));
-        let first = *self.seen.entry(identity).or_insert(line);
-        if first != line {
-            self.is_damaged = true;
-            self.warnings.push(format!(
-                "line {line} of the journal repeats line {first}: left out"
-            ));
-            return;
-        }
-        let latency = mem::take(&mut trial.latency);
-        if trial.has_values() && !replaced.contains(&(line as u32)) {
-            let key = (trial.target.to_string(), trial.workload.to_string());
-            let cell = self.cells.entry(key).or_default();
-            for (operation, text) in latency {
-                let texts = cell.entry(operation.0.into_owned()).or_default();
-                texts.push(text.0.into_owned());
-                if texts.len() == BATCH {
-                    merge(texts);
-                }
+impl<H: Histograms> Pass<H> {
+    fn read(
+        reader: &mut Reader,
+        without: &HashSet<u32>,
+        histograms: &mut H,
+    ) -> Result<Pass<H>, StoreError> {
+        let mut pass = Pass {
+            collector: TrialCollector::default(),
+            sums: HashMap::new(),
+            seen: HashMap::new(),
+            repeated: Vec::new(),
+            first_error: None,
+            left_out: 0,
+            warnings: Vec::new(),
+        };
+        let mut journal = reader.journal()?;
+        let path = journal.path().to_owned();
+        let hasher = pass.collector.hasher.clone();
+        let slots = || -> Vec<Slot<H>> {
+            let slots = std::iter::repeat_with(Slot::default);
+            slots.take(rayon::current_num_threads()).collect()
+        };
+        let (mut now, mut next) = (slots(), slots());
+        fill(&mut journal, &mut now);
+        while now.iter().any(|slot| !slot.chunk.is_empty()) {
+            let parse = || -> Vec<Parsed<H>> {
+                let slots = now.par_iter_mut();
+                slots
+                    .map(|slot| slot.parse(&path, &hasher, without))
+                    .collect()
+            };
+            let (parsed, ()) = rayon::join(parse, || fill(&mut journal, &mut next));
+            for parsed in parsed {
+                pass.add(parsed, &path, histograms)?;
             }
+            mem::swap(&mut now, &mut next);
         }
-        self.collector.push(line, trial);
+        match pass.first_error.take() {
+            Some(error) if pass.collector.list.is_empty() => Err(error),
+            _ => Ok(pass),
+        }
     }
 
-    /// Ends the pass at a damaged line.
+    /// Adds the trials of the next lines.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    fn add(
+        &mut self,
+        parsed: Parsed<H>,
+        path: &Path,
+        histograms: &mut H,
+    ) -> Result<(), StoreError> {
+        let mut left_out: Vec<(usize, String)> = Vec::new();
+        let mut cells: HashMap<*const TrialCell, Arc<TrialCell>> = HashMap::new();
+        for (mut trial, identity) in parsed.collector.list.into_iter().zip(parsed.identities) {
+            let first = *self.seen.entry(identity).or_insert(trial.line);
+            if first != trial.line {
+                self.repeated.push(trial.line);
+                let line = trial.line as usize;
+                let text = format!("line {line} of the journal repeats line {first}: left out");
+                left_out.push((line, text));
+                continue;
+            }
+            let shared = cells
+                .entry(Arc::as_ptr(&trial.what))
+                .or_insert_with(|| self.collector.share(&trial.what));
+            trial.what = shared.clone();
+            if let Some(error) = trial
+                .extras
+                .as_mut()
+                .and_then(|extras| extras.error.as_mut())
+            {
+                *error = self.collector.text(error);
+            }
+            self.collector.list.push(trial);
+        }
+        for (cell, sums) in parsed.sums {
+            let key = (cell.target.clone(), cell.workload.clone());
+            let known = self.sums.entry(key).or_default();
+            for (operation, sum) in sums {
+                histograms.join(sum_of::<H>(known, &operation), sum);
+            }
+        }
+        for (line, error) in parsed.damaged {
+            left_out.push((line, format!("{error}: line {line} is left out")));
+            self.first_error.get_or_insert(error);
+        }
+        left_out.sort_by_key(|(line, _)| *line);
+        for (_, text) in left_out {
+            self.left_out += 1;
+            if self.left_out <= NAMED {
+                self.warnings.push(text);
+            }
+        }
+        if parsed.is_cut_off {
+            self.warnings.push(cut_off(path));
+        }
+        parsed.error.map_or(Ok(()), |error| self.end_at(error))
+    }
+
+    /// Ends the pass at a line that cannot be read to its end.
     ///
     /// # Errors
     ///
     /// No trial precedes it, or the file cannot be read.
     fn end_at(&mut self, error: StoreError) -> Result<(), StoreError> {
-        let is_of_line = matches!(
-            error,
-            StoreError::Syntax { .. }
-                | StoreError::Checksum { .. }
-                | StoreError::Schema { .. }
-                | StoreError::Newer { .. }
-        );
         let before = self.collector.list.len();
-        if !is_of_line || before == 0 {
+        if !matches!(error, StoreError::Syntax { .. }) || before == 0 {
             return Err(error);
         }
-        self.is_damaged = true;
+        self.left_out += 1;
         self.warnings.push(format!(
             "{error}: only the trials before this line are used ({before})"
         ));
         Ok(())
     }
 
-    fn finish(
-        mut self,
-        first_good: &HashSet<u32>,
-        mut merge: impl FnMut(&mut Vec<String>),
-    ) -> JournalTrials {
+    fn finish(mut self, first_good: &HashSet<u32>, histograms: &H) -> JournalTrials {
+        let more = self.left_out.saturating_sub(NAMED);
+        if more > 0 {
+            let lines = if more == 1 { "line" } else { "lines" };
+            self.warnings
+                .push(format!("{more} more {lines} of the journal are left out"));
+        }
         let mut trials = self.collector.finish();
         for trial in &mut trials {
             if !first_good.contains(&trial.line) {
@@ -767,17 +946,23 @@ impl Pass {
             }
             let key = (trial.what.target.clone(), trial.what.workload.clone());
             let mut merged = BTreeMap::new();
-            for (operation, mut texts) in self.cells.remove(&key).into_iter().flatten() {
-                merge(&mut texts);
-                merged.extend(texts.pop().map(|text| (operation, text)));
+            for (operation, sum) in self.sums.remove(&key).into_iter().flatten() {
+                merged.extend(histograms.to_text(&sum).map(|text| (operation, text)));
             }
             trial.set_latency(merged);
         }
         JournalTrials {
             trials,
             warnings: self.warnings,
-            is_damaged: self.is_damaged,
+            is_damaged: self.left_out > 0,
         }
+    }
+}
+
+/// Reads the next lines into each slot.
+fn fill<H>(journal: &mut Journal<'_>, slots: &mut [Slot<H>]) {
+    for slot in slots {
+        journal.fill(&mut slot.chunk, CHUNK);
     }
 }
 
@@ -880,7 +1065,27 @@ mod tests {
         });
         fs::write(directory.path().join(RUN_FILE), record.to_string()).unwrap();
         fs::write(directory.path().join(TRIALS_FILE), lines.concat()).unwrap();
-        read(&mut Reader::open(directory.path())?, |_| ())
+        read::<Joined>(&mut Reader::open(directory.path())?)
+    }
+
+    /// Joins texts in place of histograms.
+    #[derive(Default)]
+    struct Joined;
+
+    impl Histograms for Joined {
+        type Sum = String;
+
+        fn add(&mut self, sum: &mut String, text: &str) {
+            sum.push_str(text);
+        }
+
+        fn join(&mut self, sum: &mut String, other: String) {
+            sum.push_str(&other);
+        }
+
+        fn to_text(&self, sum: &String) -> Option<String> {
+            Some(sum.clone())
+        }
     }
 
     fn encoded(values: &[Value]) -> Vec<Vec<u8>> {
@@ -893,7 +1098,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_ends_the_trials_and_is_named() {
+    fn a_damaged_line_is_named_and_left_out() {
         let good = encoded(&[line(1, 1), line(2, 2), line(3, 3)]);
         let mut newer = line(2, 2);
         newer["schema"] = "fsbench/trial/99".into();
@@ -910,14 +1115,62 @@ mod tests {
             journal_line(&unknown).unwrap(),
         ] {
             let read = read_lines(&[good[0].clone(), bad.clone(), good[2].clone()]).unwrap();
-            assert_eq!(orders(&read), [1]);
+            assert_eq!(orders(&read), [1, 3]);
             assert!(read.is_damaged && read.warnings.len() == 1, "{read:?}");
             assert!(
-                read.warnings[0].contains("only the trials before"),
+                read.warnings[0].ends_with(": line 2 is left out"),
                 "{read:?}"
             );
-            let first = read_lines(&[bad, good[2].clone()]);
-            assert!(first.is_err(), "{first:?}");
+            let first = read_lines(&[bad.clone(), good[2].clone()]).unwrap();
+            assert_eq!((orders(&first), first.is_damaged), (vec![3], true));
+            let none = read_lines(&[bad.clone(), bad]);
+            assert!(none.is_err(), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn a_journal_of_many_chunks_loses_no_line_but_the_damaged_ones() {
+        const LINES: u32 = 6000;
+        let mut lines = Vec::new();
+        for block in 1..=LINES {
+            let mut value = line(block, block);
+            value["error"] = "x".repeat(500).into();
+            value["latency"] = json!({ "read": format!("{block},") });
+            lines.push(journal_line(&value).unwrap());
+        }
+        assert!(lines.concat().len() > 4 * CHUNK);
+        let damaged = [1, 2, 2999, 3000, LINES as usize - 1];
+        for line in damaged {
+            lines[line - 1][10] ^= 1;
+        }
+        let read = read_lines(&lines).unwrap();
+        let expected: Vec<u32> = (1..=LINES)
+            .filter(|line| !damaged.contains(&(*line as usize)))
+            .collect();
+        assert_eq!(orders(&read), expected);
+        assert!(
+            (read.trials.iter())
+                .zip(&expected)
+                .all(|(trial, line)| trial.line == *line)
+        );
+        let named: Vec<bool> = ["line 1 is", "line 2 is", "line 2999 is", "2 more lines"]
+            .iter()
+            .zip(&read.warnings)
+            .map(|(text, warning)| warning.contains(text))
+            .collect();
+        assert_eq!((named, read.warnings.len()), (vec![true; 4], 4));
+        let mut latencies: Vec<u32> = read.trials[0].extras().latency["read"]
+            .split_terminator(',')
+            .map(|number| number.parse().unwrap())
+            .collect();
+        latencies.sort_unstable();
+        assert_eq!(latencies, expected);
+        // All trials share one cell and one text.
+        let first = &read.trials[0];
+        for trial in &read.trials {
+            assert!(Arc::ptr_eq(&first.what, &trial.what));
+            let errors = [first, trial].map(|trial| trial.extras().error.clone().unwrap());
+            assert!(Arc::ptr_eq(&errors[0], &errors[1]));
         }
     }
 
@@ -1066,7 +1319,7 @@ mod tests {
             fs::write(directory.path().join(RUN_FILE), record.to_string()).unwrap();
             fs::write(directory.path().join(TRIALS_FILE), encoded(&values).concat()).unwrap();
             let mut reader = Reader::open(directory.path()).unwrap();
-            let stored = read(&mut reader, |texts| *texts = vec![texts.concat()]).unwrap();
+            let stored = read::<Joined>(&mut reader).unwrap();
             let mut merged = BTreeSet::new();
             for trial in &stored.trials {
                 for text in trial.extras().latency.values() {

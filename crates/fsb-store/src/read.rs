@@ -220,6 +220,37 @@ pub struct Journal<'r> {
 }
 
 impl Journal<'_> {
+    /// Reads the next lines, of `size` bytes or a little more. The chunk is empty at the end of the
+    /// journal.
+    pub(crate) fn fill(&mut self, chunk: &mut Chunk, size: usize) {
+        chunk.bytes.clear();
+        chunk.ends.clear();
+        chunk.error = None;
+        // A buffer that one long line filled is not kept for thousands of short ones.
+        chunk.bytes.shrink_to(2 * size);
+        while chunk.bytes.len() < size {
+            let line = match next_line(&mut self.lines, self.path, self.is_page) {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) => {
+                    chunk.error = Some(error);
+                    self.lines = None;
+                    break;
+                }
+            };
+            if chunk.ends.is_empty() {
+                chunk.first = line.number;
+            }
+            chunk.bytes.extend_from_slice(line.bytes);
+            chunk.ends.push(chunk.bytes.len());
+            chunk.ended = line.ended;
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.path
+    }
+
     /// Returns the next trial with its line, from 1, or `None` at the end.
     ///
     /// Only the last line may be broken, and only without a line end: a machine that loses power
@@ -230,29 +261,15 @@ impl Journal<'_> {
     /// Returns an error for any other broken line, and for a line whose checksum is wrong or
     /// absent. Such a line was changed after fsb wrote it.
     pub fn next_trial<'a, L: Line<'a>>(&'a mut self) -> Result<Option<(usize, L)>, StoreError> {
-        let Some(lines) = &mut self.lines else {
+        let path = self.path;
+        let Some(line) = next_line(&mut self.lines, path, self.is_page)? else {
             return Ok(None);
         };
-        let number = lines.number() + 1;
-        let line = match lines.next_line() {
-            Ok(Some(line)) => line,
-            Ok(None) => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                return Err(StoreError::Syntax {
-                    path: self.path.to_owned(),
-                    line: number,
-                    message: error.to_string(),
-                });
-            }
-            Err(error) => return Err(failed_read(self.path, self.is_page, error)),
-        };
-        match parse_line(self.path, number, line.bytes) {
+        let (number, ended) = (line.number, line.ended);
+        match parse_line(path, number, line.bytes) {
             Ok(trial) => Ok(Some((number, trial))),
-            Err(StoreError::Syntax { .. } | StoreError::Checksum { .. }) if !line.ended => {
-                self.warnings.push(format!(
-                    "{}: the last line is cut off and was dropped",
-                    self.path.display()
-                ));
+            Err(StoreError::Syntax { .. } | StoreError::Checksum { .. }) if !ended => {
+                self.warnings.push(cut_off(path));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -260,8 +277,70 @@ impl Journal<'_> {
     }
 }
 
+/// Reads the next line of a journal.
+fn next_line<'l>(
+    lines: &'l mut Option<Lines<BufReader<Input<'_>>>>,
+    path: &Path,
+    is_page: bool,
+) -> Result<Option<input::Line<'l>>, StoreError> {
+    let Some(lines) = lines else {
+        return Ok(None);
+    };
+    let number = lines.number() + 1;
+    lines.next_line().map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => StoreError::Syntax {
+            path: path.to_owned(),
+            line: number,
+            message: error.to_string(),
+        },
+        _ => failed_read(path, is_page, error),
+    })
+}
+
+/// Consecutive lines of a journal, in memory that is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    /// The number of the first line, from 1.
+    first: usize,
+    bytes: Vec<u8>,
+    /// The end of each line in `bytes`.
+    ends: Vec<usize>,
+    /// Whether a line end ended the last line.
+    ended: bool,
+    /// The error that ended the lines.
+    pub(crate) error: Option<StoreError>,
+}
+
+impl Chunk {
+    /// Returns the lines, each with its number and whether a line end ended it.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = input::Line<'_>> {
+        let mut start = 0;
+        self.ends.iter().enumerate().map(move |(place, end)| {
+            let bytes = &self.bytes[start..*end];
+            start = *end;
+            input::Line {
+                number: self.first + place,
+                bytes,
+                ended: self.ended || place + 1 < self.ends.len(),
+            }
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty() && self.error.is_none()
+    }
+}
+
+/// Returns the warning about a journal whose last line is cut off.
+pub(crate) fn cut_off(path: &Path) -> String {
+    format!(
+        "{}: the last line is cut off and was dropped",
+        path.display()
+    )
+}
+
 /// Parses a line of a journal and verifies its checksum.
-fn parse_line<'a, L: Line<'a>>(
+pub(crate) fn parse_line<'a, L: Line<'a>>(
     path: &Path,
     number: usize,
     text: &'a [u8],

@@ -280,9 +280,9 @@ fn warnings(view: &View<'_>) -> Option<Block> {
 fn grouping(view: &View<'_>) -> Option<String> {
     (view.group_size > 1).then(|| {
         format!(
-            "This run has more than {} trials. The page shows medians of {} consecutive blocks instead of every trial. \
-             All estimates and intervals use every trial. The trials are in trials.jsonl of the run directory, and \
-             fsb report --format csv prints them.",
+            "This run has more than {} trials. The page shows medians of {} consecutive blocks, each with the range of \
+             its trials, instead of every trial. All estimates and intervals use every trial. The trials are in \
+             trials.jsonl of the run directory, and fsb report --format csv prints them.",
             grouped(MOST_TRIALS as f64),
             view.group_size
         )

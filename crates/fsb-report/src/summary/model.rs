@@ -805,6 +805,9 @@ impl EarlierRun {
 /// The largest number of trials that a page shows one by one. A page of 400,000 trials had 147 MB:
 /// no browser scrolls through that, and no chart can draw it.
 pub(crate) const MOST_TRIALS: usize = 20_000;
+/// The largest number of medians that the page of a run with more trials shows: with them it has
+/// less than 3 MB.
+const MOST_MEDIANS: usize = 4_000;
 
 /// Values of one target in consecutive blocks.
 #[derive(Debug, Clone, PartialEq)]
@@ -830,9 +833,10 @@ pub(crate) fn group_size(cases: &[Workload]) -> u32 {
 }
 
 fn size_of(trials: usize) -> u32 {
-    u32::try_from(trials.div_ceil(MOST_TRIALS))
-        .unwrap_or(u32::MAX)
-        .max(1)
+    if trials <= MOST_TRIALS {
+        return 1;
+    }
+    u32::try_from(trials.div_ceil(MOST_MEDIANS)).unwrap_or(u32::MAX)
 }
 
 /// Returns the number of the group that a block belongs to.
@@ -876,7 +880,7 @@ mod tests {
     #[test]
     fn a_page_shows_every_trial_up_to_the_limit_and_medians_above() {
         assert_eq!([0, 1, MOST_TRIALS].map(size_of), [1, 1, 1]);
-        assert_eq!([MOST_TRIALS + 1, 400_000].map(size_of), [2, 20]);
+        assert_eq!([MOST_TRIALS + 1, 400_000].map(size_of), [6, 100]);
     }
 
     #[test]

@@ -286,6 +286,14 @@ impl Column {
             .zip(self.values[row.start as usize..].iter().copied())
     }
 
+    /// Returns the rows of a run.
+    pub fn rows_of(&self, run: u32) -> impl Iterator<Item = &RunRow> {
+        let first = self.rows.partition_point(|row| row.run < run);
+        self.rows[first..]
+            .iter()
+            .take_while(move |row| row.run == run)
+    }
+
     fn add(&mut self, run: u32, series: &Series) -> Result<(), AnalysisError> {
         if series.points.is_empty() {
             return Ok(());
@@ -342,6 +350,16 @@ impl Collected {
         collected.analyses.clone_from(&set.analyses);
         set.runs.iter().try_for_each(|run| collected.push(run))?;
         Ok(collected)
+    }
+
+    /// Returns the values of an operation, or `None` if the set has none.
+    pub(super) fn column(&self, key: &Key) -> Option<&Column> {
+        // Columns that were renamed have another place.
+        let place = self.places.get(key).copied();
+        let known = place.and_then(|place| self.columns.get(place));
+        known
+            .filter(|column| column.key == *key)
+            .or_else(|| self.columns.iter().find(|column| column.key == *key))
     }
 
     /// Adds the next run. Its values must be finite and above zero.

@@ -171,6 +171,9 @@ fn analyse(
         operations.push(pooled);
         hold(&mut operations, &frame.names, frame.baseline);
     }
+    for operation in &mut operations {
+        operation.ranking.forget_values();
+    }
     Ok(Analysed {
         operations,
         findings,
@@ -243,12 +246,16 @@ fn describe(
     single: Single<'_>,
 ) -> Result<(Operation, AllCellComparisons), AnalysisError> {
     let comparisons = compare_all_cells(frame, table)?;
-    let operation = Operation {
+    let mut operation = Operation {
         cells: detailed(frame, table, &comparisons, single.asks_for(table)),
         latencies: quantiles(frame, &table.key),
         timelines: timelines(frame, &table.key),
         ..operation(frame, table, &comparisons)?
     };
+    // Only judged operations are judged again, with those of the other tables.
+    if !operation.primary {
+        operation.ranking.forget_values();
+    }
     Ok((operation, comparisons))
 }
 
@@ -712,26 +719,16 @@ impl Collected {
             };
             let mut series = Vec::new();
             for column in &self.columns {
-                let Some(beneath) = other
-                    .columns
-                    .iter()
-                    .find(|beneath| beneath.key == column.key)
-                else {
+                let Some(beneath) = other.column(&column.key) else {
                     continue;
                 };
                 let values = beneath
-                    .rows
-                    .iter()
-                    .filter(|row| row.run == *partner)
+                    .rows_of(*partner)
                     .flat_map(|row| beneath.points(row));
                 let values: BTreeMap<_, f64> = values
                     .map(|(size, value)| (beneath.sizes[size as usize], value))
                     .collect();
-                let points = column
-                    .rows
-                    .iter()
-                    .filter(|row| row.run == number)
-                    .flat_map(|row| column.points(row));
+                let points = column.rows_of(number).flat_map(|row| column.points(row));
                 let points = points.filter_map(|(size, value)| {
                     let size = column.sizes[size as usize];
                     let value = value / values.get(&size)?;

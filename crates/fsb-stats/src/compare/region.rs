@@ -298,7 +298,7 @@ impl<'a> Frame<'a> {
     ) -> Result<Ranking, AnalysisError> {
         let borrowed = table.primary && columns.len() == table.cells.len();
         let terms = |baseline: usize, candidate: usize| self.terms(baseline, candidate, borrowed);
-        let mut ranking = Ranking::of_samples(&samples, &terms, table.better, self.theta)?;
+        let mut ranking = Ranking::of_samples(samples, &terms, table.better, self.theta)?;
         ranking.withhold_pairs(&|set| table.unjudged(set));
         let judged = ranking
             .pairs
@@ -307,8 +307,8 @@ impl<'a> Frame<'a> {
         let judged: BTreeSet<usize> = judged
             .flat_map(|pair| [pair.baseline, pair.candidate])
             .collect();
-        let mut apart = Vec::with_capacity(samples.len());
-        for (set, sample) in samples.iter().enumerate() {
+        let mut apart = Vec::with_capacity(self.sets.len());
+        for (set, sample) in ranking.samples().iter().enumerate() {
             // Runs of ours that cannot be judged may be the fastest: nothing is decided without
             // them.
             let is_open = sample.shares_blocks.is_some()
@@ -325,11 +325,11 @@ impl<'a> Frame<'a> {
         // A set with too few runs, or with failed ones, may still be anything: among those that are
         // judged it would leave all undecided. Its pairs are described. (They take no part in
         // Holm's steps, so the others' intervals are the same.)
-        let mut rest = samples;
+        let mut rest = ranking.samples().to_vec();
         for (sample, _) in rest.iter_mut().zip(apart).filter(|(_, apart)| *apart) {
             *sample = sample.emptied();
         }
-        let rest = Ranking::of_samples(&rest, &terms, table.better, self.theta)?;
+        let rest = Ranking::of_samples(rest, &terms, table.better, self.theta)?;
         Ok(Ranking {
             pairs: ranking.pairs,
             ..rest
