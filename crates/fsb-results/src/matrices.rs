@@ -153,29 +153,58 @@ impl Cells {
         }
         within
     }
+}
 
-    /// Returns the values of trials: of each the metric by which targets are compared, and
-    /// latencies.
-    pub(crate) fn series(&self, trials: &[&CompactTrial], workloads: &Workloads) -> Vec<Series> {
-        let mut all: Vec<Series> = Vec::new();
-        let mut places: HashMap<(&str, &str, &str), usize> = HashMap::new();
+/// The values of the trials of one block after another, in memory that is used again: the names of
+/// thousands of blocks are the same.
+pub(crate) struct BlockSeries<'c> {
+    cells: &'c Cells,
+    workloads: &'c Workloads,
+    /// Those of the last block, and empty ones of earlier blocks.
+    pub(crate) list: Vec<Series>,
+    /// Indices by the address of a trial's cell and the number of the metric.
+    places: HashMap<(usize, usize), usize>,
+    /// Indices by workload, operation and metric.
+    names: HashMap<(&'c str, &'c str, String), usize>,
+}
+
+impl<'c> BlockSeries<'c> {
+    pub(crate) fn new(cells: &'c Cells, workloads: &'c Workloads) -> BlockSeries<'c> {
+        BlockSeries {
+            cells,
+            workloads,
+            list: Vec::new(),
+            places: HashMap::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    /// Replaces the values by those of trials: of each the metric by which targets are compared,
+    /// and latencies.
+    pub(crate) fn fill(&mut self, trials: &[&CompactTrial]) {
+        for series in &mut self.list {
+            series.points.clear();
+            series.gaps.clear();
+        }
         for trial in trials {
-            let work = self.of(trial);
-            let place = workloads.place(work);
+            let work = self.cells.of(trial);
+            let place = self.workloads.place(work);
             for (at, MetricValue { kind, value }) in trial.metrics().enumerate() {
                 if at > 0 && !metric::is_latency(&kind.name) {
                     continue;
                 }
-                let series = *places
-                    .entry((place.workload, &work.operation, &kind.name))
-                    .or_insert_with(|| {
-                        all.push(empty_series(place.workload, &work.operation, kind));
-                        all.len() - 1
-                    });
-                add(&mut all[series], &place, value, trial.line);
+                let list = &mut self.list;
+                let key = (address(&trial.what), at);
+                let series = *self.places.entry(key).or_insert_with(|| {
+                    let name = (place.workload, &*work.operation, kind.name.clone());
+                    *self.names.entry(name).or_insert_with(|| {
+                        list.push(empty_series(place.workload, &work.operation, kind));
+                        list.len() - 1
+                    })
+                });
+                add(&mut self.list[series], &place, value, trial.line);
             }
         }
-        all
     }
 }
 
@@ -227,13 +256,17 @@ pub fn of_matrices(record: &RunRecord, trials: &[CompactTrial]) -> Vec<Set> {
     let mut sets = Vec::new();
     for target in &record.plan.targets {
         let own = (parts.iter().copied()).filter(|trial| trial.what.target == target.name);
+        let mut series = BlockSeries::new(&cells, &workloads);
         let mut runs = Vec::new();
         for (block, trials) in good_by_block(last_attempts(own)) {
+            series.fill(&trials);
+            let has_values =
+                |series: &&Series| !series.points.is_empty() || !series.gaps.is_empty();
             runs.push(Run {
                 tool: OURS.to_owned(),
                 block: Some(block),
                 slice: slice(&trials),
-                series: cells.series(&trials, &workloads),
+                series: series.list.iter().filter(has_values).cloned().collect(),
                 within: cells.within(&trials, &workloads),
                 ..Run::default()
             });

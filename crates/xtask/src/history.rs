@@ -1,6 +1,7 @@
 //! The index of `fsb history` with the values of many trials. Runs are inserted beside `sqlite3
 //! .import` of the same rows, and a series is read beside the bare SQL statement. The overview of
-//! `fsb serve` is requested beside a static file of its size.
+//! `fsb serve` is requested beside a static file of its size. `fsb history changes` over a million
+//! values runs beside an earlier build.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,6 +18,7 @@ use rusqlite::Connection;
 
 use crate::compare::{program, verdict};
 use crate::peers::{self, Median};
+use crate::runs;
 
 /// The series of each run: cases on targets.
 const SERIES: usize = 200;
@@ -26,6 +28,13 @@ const BLOCKS: u32 = 5;
 const INSERTING: f64 = 3.0;
 const READING: f64 = 2.0;
 const SERVING: f64 = 3.0;
+/// The largest ratios of the time and the memory of `fsb history changes` to those of the earlier
+/// build.
+const CHANGES: runs::Cost = [0.5, 1.0];
+/// The number of values that `fsb history changes` searches.
+const VALUES: usize = 1_000_000;
+/// The number of runs that are inserted together.
+const RUNS_AT_ONCE: usize = 100;
 /// The number of times that a round reads the series, and requests the page.
 const READS: usize = 20;
 const REQUESTS: usize = 50;
@@ -49,7 +58,7 @@ pub fn run(directory: &Path, rounds: u32, trials: u64) -> anyhow::Result<()> {
     }
     let directory = peers::work_directory(directory)?;
     let runs = usize::try_from(trials / (SERIES as u64 * u64::from(BLOCKS)))?.max(2);
-    let entries = entries(runs);
+    let entries: Vec<Entry> = Entries::new(runs).collect();
     println!(
         "\nfsb history with {} trials: {runs} runs of {SERIES} series with {BLOCKS} blocks, {} values; {rounds} rounds",
         runs * SERIES * BLOCKS as usize,
@@ -58,71 +67,119 @@ pub fn run(directory: &Path, rounds: u32, trials: u64) -> anyhow::Result<()> {
     let store = directory.path().join("index.sqlite");
     inserting(&store, &entries, rounds)?;
     reading(&store, &entries[0].points[0].key.id(), rounds)?;
-    serving(&store, rounds)
+    serving(&store, rounds)?;
+    changes(directory.path(), rounds)
 }
 
-/// Returns runs an hour after each other, whose values scatter by a few percent. Each series
-/// becomes slower by a tenth in the middle.
-fn entries(runs: usize) -> Vec<Entry> {
-    let mut random = Pcg64Mcg::seed_from_u64(1);
-    let key = |series: usize| SeriesKey {
-        tool: "fsb".to_owned(),
-        case: format!("case {}", series / 4),
-        operation: "write".to_owned(),
-        target: ["ext4", "xfs", "btrfs", "f2fs"][series % 4].to_owned(),
-        metric: "throughput".to_owned(),
-        unit: "bytes_per_second".to_owned(),
-        higher_is_better: true,
-        machine: "a machine, 8 processors, 16.0 GiB".to_owned(),
-        parameters:
-            "{\"block_size\":1048576,\"file_size\":\"size/8\",\"cache\":\"cold\",\"threads\":1}"
-                .to_owned(),
+/// Searches a million values for changes beside the earlier build.
+fn changes(directory: &Path, rounds: u32) -> anyhow::Result<()> {
+    let Some(before) = std::env::var_os(runs::BEFORE).map(PathBuf::from) else {
+        println!("{} names no earlier build", runs::BEFORE);
+        return Ok(());
     };
-    let keys: Vec<SeriesKey> = (0..SERIES).map(key).collect();
-    let conditions = [
-        "kernel",
-        "fsb",
-        "distribution",
-        "suite",
-        "size",
-        "method",
-        "medium",
-        "mkfs",
-        "mount options",
-    ];
-    let conditions = conditions.map(|name| (name.to_owned(), format!("the {name} of all runs")));
-    let conditions = Conditions::from(conditions);
-    let mut entry = |number: usize| {
-        let day = number / 24;
-        let mut point = |key: &SeriesKey| EntryPoint {
-            key: key.clone(),
-            conditions: conditions.clone(),
-            log_mean: 18.0 + random.random_range(-0.05..0.05)
-                - if number < runs / 2 { 0.0 } else { 0.1 },
-            squared_error: Some(1e-4),
-            blocks: BLOCKS,
+    let path = directory.join("changes.sqlite");
+    let mut store = Store::open_or_create(&Location::File(path.clone()))?;
+    let mut made = Entries::new(VALUES / SERIES);
+    while !made.is_empty() {
+        store.add_all(&made.by_ref().take(RUNS_AT_ONCE).collect::<Vec<_>>())?;
+    }
+    drop(store);
+    let store = path.display().to_string();
+    let arguments = ["history", "changes", "--store", &store].map(str::to_owned);
+    let name = format!("fsb history changes over {VALUES} values");
+    runs::beside(&before, &program()?, &name, &arguments, CHANGES, rounds)
+}
+
+/// Runs an hour after each other, whose values scatter by a few percent. Each series becomes slower
+/// by a tenth in the middle.
+struct Entries {
+    random: Pcg64Mcg,
+    keys: Vec<SeriesKey>,
+    conditions: Conditions,
+    numbers: std::ops::Range<usize>,
+    middle: usize,
+}
+
+impl Entries {
+    fn new(runs: usize) -> Entries {
+        let key = |series: usize| SeriesKey {
+            tool: "fsb".to_owned(),
+            case: format!("case {}", series / 4),
+            operation: "write".to_owned(),
+            target: ["ext4", "xfs", "btrfs", "f2fs"][series % 4].to_owned(),
+            metric: "throughput".to_owned(),
+            unit: "bytes_per_second".to_owned(),
+            higher_is_better: true,
+            machine: "a machine, 8 processors, 16.0 GiB".to_owned(),
+            parameters:
+                "{\"block_size\":1048576,\"file_size\":\"size/8\",\"cache\":\"cold\",\"threads\":1}"
+                    .to_owned(),
         };
-        Entry {
-            run: IndexedRun {
-                id: format!("{number:016x}"),
-                source: PathBuf::from(format!("/srv/results/run-{number}")),
-                name: String::new(),
-                tool: "fsb".to_owned(),
-                // Months of 28 days have the order of all months.
-                at: format!(
-                    "{}-{:02}-{:02}T{:02}:00:00Z",
-                    2026 + day / 336,
-                    1 + day / 28 % 12,
-                    1 + day % 28,
-                    number % 24
-                ),
-                labels: Labels::from([("commit".to_owned(), format!("{number:040x}"))]),
-            },
-            points: keys.iter().map(&mut point).collect(),
-            left_out: Vec::new(),
+        let conditions = [
+            "kernel",
+            "fsb",
+            "distribution",
+            "suite",
+            "size",
+            "method",
+            "medium",
+            "mkfs",
+            "mount options",
+        ];
+        let conditions =
+            conditions.map(|name| (name.to_owned(), format!("the {name} of all runs")));
+        Entries {
+            random: Pcg64Mcg::seed_from_u64(1),
+            keys: (0..SERIES).map(key).collect(),
+            conditions: Conditions::from(conditions),
+            numbers: 0..runs,
+            middle: runs / 2,
         }
-    };
-    (0..runs).map(&mut entry).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        let number = self.numbers.next()?;
+        let day = number / 24;
+        let mut points = Vec::with_capacity(SERIES);
+        for key in &self.keys {
+            points.push(EntryPoint {
+                key: key.clone(),
+                conditions: self.conditions.clone(),
+                log_mean: 18.0 + self.random.random_range(-0.05..0.05)
+                    - if number < self.middle { 0.0 } else { 0.1 },
+                squared_error: Some(1e-4),
+                blocks: BLOCKS,
+            });
+        }
+        let run = IndexedRun {
+            id: format!("{number:016x}"),
+            source: PathBuf::from(format!("/srv/results/run-{number}")),
+            name: String::new(),
+            tool: "fsb".to_owned(),
+            // Months of 28 days have the order of all months.
+            at: format!(
+                "{}-{:02}-{:02}T{:02}:00:00Z",
+                2026 + day / 336,
+                1 + day / 28 % 12,
+                1 + day % 28,
+                number % 24
+            ),
+            labels: Labels::from([("commit".to_owned(), format!("{number:040x}"))]),
+        };
+        Some(Entry {
+            run,
+            points,
+            left_out: Vec::new(),
+        })
+    }
 }
 
 /// Inserts all runs into new stores, beside imports of the rows of the first one.

@@ -18,11 +18,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use fsb_report::mark;
 use fsb_stats::compare::{Collected, ConditionDifference};
-use fsb_stats::in_parallel;
 use fsb_store::{RUN_FILE, TRIALS_FILE};
 
 use fsb_model::{code, failure};
-use rayon::prelude::*;
 
 use crate::matrices::Workloads;
 use crate::run::{Results, StoredRun};
@@ -407,24 +405,14 @@ fn assemble(
     warnings.extend(conditions::of_other_sizes(sources));
     let (mut sets, mut wishes, mut origins) = (Vec::new(), Vec::new(), Vec::new());
     let is_alone = sources.len() == 1;
-    let made: Vec<_> = in_parallel(|| {
-        let sources = sources.par_iter_mut();
-        sources
-            .map(|source| {
-                let ours = !source.runs.is_empty();
-                let mut warnings = Vec::new();
-                let made = if ours {
-                    own_sets(source, &workloads, &mut warnings)
-                } else {
-                    source::foreign_sets(&source.argument, &source.files, is_alone)
-                };
-                (ours, made, warnings)
-            })
-            .collect()
-    });
-    for (argument, (ours, made, said)) in made.into_iter().enumerate() {
-        warnings.extend(said);
-        let made = made?;
+    // One after another: the trials of a run take more memory than its sets.
+    for (argument, source) in sources.iter_mut().enumerate() {
+        let ours = !source.runs.is_empty();
+        let made = if source.runs.is_empty() {
+            source::foreign_sets(&source.argument, &source.files, is_alone)?
+        } else {
+            own_sets(source, &workloads, warnings)?
+        };
         for (wish, set) in made {
             wishes.push(wish);
             // It is still called as its target.

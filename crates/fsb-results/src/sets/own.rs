@@ -13,7 +13,7 @@ use fsb_stats::histogram;
 use fsb_store::RUN_FILE;
 use fsb_store::journal::{CompactTrial, last_attempts};
 
-use crate::matrices::{Cells, Workloads, good_by_block, slice};
+use crate::matrices::{BlockSeries, Cells, Workloads, good_by_block, slice};
 use crate::run::StoredRun;
 
 /// The largest number of warnings of one run that a comparison repeats.
@@ -201,7 +201,12 @@ impl OwnRun {
         })
     }
 
-    /// Returns one block of a target as a run.
+    /// Returns the values of the blocks of a target.
+    pub(super) fn block_series<'r>(&'r self, workloads: &'r Workloads) -> BlockSeries<'r> {
+        BlockSeries::new(&self.cells, workloads)
+    }
+
+    /// Returns one block of a target as a run without series.
     pub(super) fn run(&self, block: u32, trials: &[&CompactTrial], workloads: &Workloads) -> Run {
         Run {
             tool: OURS.to_owned(),
@@ -215,7 +220,6 @@ impl OwnRun {
             block: Some(block),
             slice: slice(trials),
             sessions: self.sessions(),
-            series: self.cells.series(trials, workloads),
             within: self.cells.within(trials, workloads),
             ..Run::default()
         }

@@ -97,12 +97,17 @@ pub(super) fn own_sets(
                     set.unproven.insert(trial.what.workload.clone());
                 }
             }
+            set.expect_runs(target.blocks.len());
+            let mut series = run.block_series(workloads);
             for (block, trials) in target.blocks {
                 // One at a time: the names of thousands of blocks would fill the memory.
                 let block = first_block.saturating_add(block);
                 let mut one = run.run(block, &trials, workloads);
                 one.slice = one.slice.map(|slice| first_slice.saturating_add(slice));
+                series.fill(&trials);
+                one.series = std::mem::take(&mut series.list);
                 set.push(&one).context("cannot compare these trials")?;
+                series.list = one.series;
             }
         }
         first_block = first_block.saturating_add(run.last_block());

@@ -52,6 +52,8 @@ pub struct Collected {
     pub(super) sessions: BTreeSet<String>,
     untold_sessions: bool,
     pub(super) runs: Vec<Facts>,
+    /// The number of runs that it will have, as far as they were announced.
+    expected: usize,
     /// Like [`Run::within`], by workload and index of the run.
     pub(super) within: HashMap<String, HashMap<u32, f64>>,
     /// In the order of the first occurrence of each operation.
@@ -362,6 +364,16 @@ impl Collected {
             .or_else(|| self.columns.iter().find(|column| column.key == *key))
     }
 
+    /// Announces further runs. Each operation then takes no more memory than its values need.
+    pub fn expect_runs(&mut self, more: usize) {
+        self.expected = self.runs.len() + more;
+        self.runs.reserve_exact(more);
+        for column in &mut self.columns {
+            column.rows.reserve_exact(more);
+            column.values.reserve_exact(more);
+        }
+    }
+
     /// Adds the next run. Its values must be finite and above zero.
     pub fn push(&mut self, run: &Run) -> Result<(), AnalysisError> {
         let number = self.runs.len() as u32;
@@ -399,12 +411,23 @@ impl Collected {
         }
         self.untold_sessions |= run.sessions.is_empty();
         self.sessions.extend(run.sessions.iter().cloned());
-        for series in &run.series {
-            let key = Key::from_series(series);
-            let place = *self.places.entry(key).or_insert_with_key(|key| {
-                self.columns.push(Column::new(key.clone(), series.better));
-                self.columns.len() - 1
-            });
+        for (number_of_series, series) in run.series.iter().enumerate() {
+            // Usually the runs before had the same series.
+            let usual = self.columns.get(number_of_series);
+            let place = match usual.filter(|column| column.key.is_of(series)) {
+                Some(_) => number_of_series,
+                None => *self
+                    .places
+                    .entry(Key::from_series(series))
+                    .or_insert_with_key(|key| {
+                        let mut column = Column::new(key.clone(), series.better);
+                        let left = self.expected.saturating_sub(number as usize);
+                        column.rows.reserve_exact(left);
+                        column.values.reserve_exact(left);
+                        self.columns.push(column);
+                        self.columns.len() - 1
+                    }),
+            };
             let column = &mut self.columns[place];
             column.add(number, series)?;
             if is_foreign && series.points.is_empty() {
@@ -652,6 +675,9 @@ fn hash(text: &str) -> u64 {
 fn fingerprint(run: &Run) -> u64 {
     let mut hasher = DefaultHasher::new();
     for series in &run.series {
+        if series.points.is_empty() && series.gaps.is_empty() {
+            continue;
+        }
         (&series.workload, &series.operation, &series.metric).hash(&mut hasher);
         series.points.iter().for_each(|point| {
             (point.file_size, point.record_size, point.value.to_bits()).hash(&mut hasher)
@@ -729,6 +755,13 @@ impl Key {
 
     pub fn subject(&self) -> Subject {
         (self.workload.clone(), self.operation.clone())
+    }
+
+    fn is_of(&self, series: &Series) -> bool {
+        self.unit == series.unit
+            && self.metric == series.metric
+            && self.workload == series.workload
+            && self.operation == series.operation
     }
 
     pub fn from_series(series: &Series) -> Key {

@@ -22,9 +22,9 @@ mod search;
 use std::collections::{BTreeMap, BTreeSet};
 
 use classic::classic;
-use collected::{FEW_TICKS, Key, NAMED, Size, Table, primary, tables, work};
+use collected::{Column, FEW_TICKS, Key, NAMED, Size, Table, primary, tables, work};
 use fsb_model::metric;
-use fsb_model::set::{GapReason, Set};
+use fsb_model::set::{GapReason, Point, Set};
 use fsb_model::units;
 use rayon::prelude::*;
 use region::{
@@ -704,7 +704,7 @@ impl Collected {
     /// compared with.
     pub fn over(&self, other: &Collected, name: String) -> Result<Collected, AnalysisError> {
         use fsb_model::Unit;
-        use fsb_model::set::{Point, Run, Series};
+        use fsb_model::set::{Run, Series};
 
         let by_block: BTreeMap<Option<u32>, u32> = other
             .runs
@@ -713,54 +713,70 @@ impl Collected {
             .map(|(facts, place)| (facts.block, place))
             .collect();
         let mut ratio = Collected::new(name.clone(), Some(name));
+        ratio.expect_runs(self.runs.len());
+        // The series of all runs are the same.
+        let mut parts: Vec<(&Column, &Column)> = Vec::new();
+        let mut run = Run {
+            tool: OURS.to_owned(),
+            sessions: self.sessions.iter().cloned().collect(),
+            ..Run::default()
+        };
+        for column in &self.columns {
+            let Some(beneath) = other.column(&column.key) else {
+                continue;
+            };
+            parts.push((column, beneath));
+            run.series.push(Series {
+                workload: column.key.workload.clone(),
+                operation: column.key.operation.clone(),
+                metric: column.key.metric.clone(),
+                unit: Unit::Count,
+                better: column.better,
+                found_unit: String::new(),
+                points: Vec::new(),
+                gaps: Vec::new(),
+            });
+        }
         for (facts, number) in self.runs.iter().zip(0..) {
             let Some(partner) = by_block.get(&facts.block) else {
                 continue;
             };
-            let mut series = Vec::new();
-            for column in &self.columns {
-                let Some(beneath) = other.column(&column.key) else {
-                    continue;
-                };
-                let values = beneath
-                    .rows_of(*partner)
-                    .flat_map(|row| beneath.points(row));
-                let values: BTreeMap<_, f64> = values
-                    .map(|(size, value)| (beneath.sizes[size as usize], value))
-                    .collect();
-                let points = column.rows_of(number).flat_map(|row| column.points(row));
-                let points = points.filter_map(|(size, value)| {
-                    let size = column.sizes[size as usize];
-                    let value = value / values.get(&size)?;
-                    let is_value = value.is_finite() && value > 0.0;
-                    is_value.then_some(Point {
-                        file_size: size.file,
-                        record_size: size.record,
-                        value,
-                        line: 0,
-                    })
-                });
-                series.push(Series {
-                    workload: column.key.workload.clone(),
-                    operation: column.key.operation.clone(),
-                    metric: column.key.metric.clone(),
-                    unit: Unit::Count,
-                    better: column.better,
-                    found_unit: String::new(),
-                    points: points.collect(),
-                    gaps: Vec::new(),
-                });
+            for ((column, beneath), series) in parts.iter().zip(&mut run.series) {
+                series.points.clear();
+                ratios(column, number, beneath, *partner, &mut series.points);
             }
-            ratio.push(&Run {
-                tool: OURS.to_owned(),
-                path: self.files.texts[facts.file as usize].clone(),
-                block: facts.block,
-                sessions: self.sessions.iter().cloned().collect(),
-                series,
-                ..Run::default()
-            })?;
+            run.path.clone_from(&self.files.texts[facts.file as usize]);
+            run.block = facts.block;
+            ratio.push(&run)?;
         }
         Ok(ratio)
+    }
+}
+
+/// Adds the values of a run over those of another one at the same sizes.
+fn ratios(above: &Column, run: u32, below: &Column, partner: u32, points: &mut Vec<Point>) {
+    let mut values: BTreeMap<Size, f64> = BTreeMap::new();
+    for row in below.rows_of(partner) {
+        for (size, value) in below.points(row) {
+            values.insert(below.sizes[size as usize], value);
+        }
+    }
+    for row in above.rows_of(run) {
+        for (size, value) in above.points(row) {
+            let size = above.sizes[size as usize];
+            let Some(below) = values.get(&size) else {
+                continue;
+            };
+            let value = value / below;
+            if value.is_finite() && value > 0.0 {
+                points.push(Point {
+                    file_size: size.file,
+                    record_size: size.record,
+                    value,
+                    line: 0,
+                });
+            }
+        }
     }
 }
 
