@@ -142,7 +142,7 @@ impl Counts {
     }
 
     /// Returns the plain histogram: the header, and each count in ZigZag LEB128 of at most nine
-    /// bytes. A negative number stands for as many zeros.
+    /// bytes. A negative number is that many zeros.
     fn to_plain(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(HEADER + 4 * self.bins.len());
         bytes.extend_from_slice(&PLAIN.to_be_bytes());
