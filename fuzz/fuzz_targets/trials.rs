@@ -2,7 +2,29 @@
 //! too.
 #![no_main]
 
+use fsb_stats::histogram::{Decoder, Sum};
+use fsb_store::journal::{self, Histograms};
 use libfuzzer_sys::fuzz_target;
+
+/// Adds the latencies of trials.
+#[derive(Default)]
+struct Latencies(Decoder);
+
+impl Histograms for Latencies {
+    type Sum = Sum;
+
+    fn add(&mut self, sum: &mut Sum, text: &str) {
+        self.0.add(sum, text);
+    }
+
+    fn join(&mut self, sum: &mut Sum, other: Sum) {
+        self.0.join(sum, other);
+    }
+
+    fn to_text(&self, sum: &Sum) -> Option<String> {
+        sum.to_text()
+    }
+}
 
 /// Gives each line that is an object a checksum, so that it reaches the reader of trials.
 fn with_checksums(trials: &[u8]) -> Vec<u8> {
@@ -21,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
         std::fs::write(directory.path().join(fsb_store::TRIALS_FILE), trials).expect("written");
         let _ = fsb_store::read(directory.path());
         if let Ok(mut reader) = fsb_store::Reader::open(directory.path()) {
-            let _ = fsb_store::journal::read(&mut reader, |texts| texts.truncate(1));
+            let _ = journal::read::<Latencies>(&mut reader);
         }
     }
 });
