@@ -443,7 +443,7 @@ fn a_changed_digit_in_a_journal_is_found_with_its_line() {
             (&"run/trials.jsonl".into(), &line.into())
         );
     }
-    // What shows results uses the trials before the damage, and says so.
+    // What shows results uses the other trials, and names the line.
     let damage = format!("line {line}: the line was changed after it was written");
     for command in [
         &["report", "run"][..],
