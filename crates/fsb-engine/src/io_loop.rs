@@ -117,8 +117,44 @@ impl<'s> IoLoop<'s> {
     ) -> Result<(), EngineError> {
         match &mut self.source {
             Buffers::RequestQueue(queue) => queue.run(&mut self.session, visits, recorder),
-            Buffers::Pool(_) | Buffers::Buffer(_) => self.run_one_by_one(visits, recorder),
+            Buffers::Pool(_) | Buffers::Buffer(_) => match self.is_plain() {
+                true => self.run_plainly(visits, recorder),
+                false => self.run_one_by_one(visits, recorder),
+            },
         }
+    }
+
+    /// Returns whether an operation is one transfer, with no call before or after it.
+    fn is_plain(&self) -> bool {
+        let IoOptions {
+            flush_each,
+            evict_passes,
+            ..
+        } = self.session.io_options;
+        !self.session.held.is_empty() && self.locks.is_none() && !flush_each && !evict_passes
+    }
+
+    /// Moves records of files that stay open, one transfer each. It is a function of its own
+    /// without the conditions of the other loop, because they would cost more than its work.
+    #[inline(never)]
+    fn run_plainly(
+        &mut self,
+        visits: &mut Visits,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let IoOptions {
+            kind, record_size, ..
+        } = self.session.io_options;
+        recorder.start();
+        while let Some(item) = visits.next() {
+            let (file, record) = self.session.locate(item);
+            let (slot, offset) = (self.session.slot_of(file), self.session.offset(record));
+            self.transfer(slot, file, offset, record_size)?;
+            if !recorder.lap(kind, record_size) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Moves the records that a feed names, at a depth above 1.
@@ -133,6 +169,7 @@ impl<'s> IoLoop<'s> {
         queue.run_fed(&mut self.session, feed, recorder)
     }
 
+    #[inline(never)]
     fn run_one_by_one(
         &mut self,
         visits: &mut Visits,
@@ -573,6 +610,7 @@ impl RequestQueue {
     }
 
     /// Keeps the backend filled to its depth. [`crate::workload`] ensures that all files are held.
+    #[inline(never)]
     fn run(
         &mut self,
         session: &mut SetSession<'_>,

@@ -9,14 +9,14 @@ use hdrhistogram::Histogram;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 
 use crate::clock::{Clock, OperationKind};
-use crate::latency;
+use crate::latency::{self, LatencyCounts};
 
 /// One thread's clock, histogram and counters. All memory is reserved at construction.
 #[derive(Debug)]
 pub(crate) struct ThreadRecorder<'t> {
     pub(crate) rank: u32,
     clock: Clock,
-    histogram: Histogram<u64>,
+    latencies: LatencyCounts,
     /// Durations of the syncs at the end of a sample.
     syncs: Histogram<u64>,
     bins: Bins,
@@ -32,6 +32,8 @@ pub(crate) struct ThreadRecorder<'t> {
     /// Nanoseconds after the start at which to stop.
     limit: u64,
     deadline: u64,
+    /// The earlier one of the deadline and the end of the current bin.
+    checkpoint: u64,
     /// Nanoseconds after the first start whose records are discarded.
     ramp: u64,
     /// CPU seconds of this thread when the ramp began.
@@ -68,7 +70,7 @@ impl<'t> ThreadRecorder<'t> {
         ThreadRecorder {
             rank,
             clock,
-            histogram: latency::touched(),
+            latencies: LatencyCounts::new(),
             syncs: latency::touched(),
             bins: Bins::new(),
             started: None,
@@ -80,6 +82,7 @@ impl<'t> ThreadRecorder<'t> {
             bytes: 0,
             limit,
             deadline: 0,
+            checkpoint: 0,
             ramp: 0,
             before_ramp: [0.0; 2],
             untimed: [0.0; 2],
@@ -113,6 +116,7 @@ impl<'t> ThreadRecorder<'t> {
                 self.before_ramp = usage_of_thread();
             }
         }
+        self.checkpoint = self.deadline.min(self.bins.end);
     }
 
     /// Runs work that is not measured, while the clock is stopped. Its CPU time is not counted.
@@ -141,7 +145,7 @@ impl<'t> ThreadRecorder<'t> {
     }
 
     /// Ends an operation and begins the next one. Returns whether to continue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lap(&mut self, kind: OperationKind, bytes: u64) -> bool {
         let started = self.last;
         self.tick(kind, bytes);
@@ -149,7 +153,7 @@ impl<'t> ThreadRecorder<'t> {
     }
 
     /// Reads the clock after an operation of this kind.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tick(&mut self, kind: OperationKind, bytes: u64) {
         self.last = self.clock.after(kind, bytes);
     }
@@ -172,18 +176,34 @@ impl<'t> ThreadRecorder<'t> {
 
     /// Records an operation that began at `started` and ended when the clock was last read; returns
     /// whether to go on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(&mut self, started: u64, bytes: u64) -> bool {
-        self.histogram.saturating_record(self.last - started);
-        self.bins.record(self.last, self.last - started);
+        let ns = self.last - started;
+        self.latencies.record(ns);
         self.operations += 1;
         self.bytes += bytes;
         if let Some(progress) = self.progress {
             progress.store(self.bytes, Ordering::Relaxed);
         }
+        if self.last >= self.checkpoint {
+            return self.pass_checkpoint(ns);
+        }
+        self.bins.record(self.last, ns);
+        !self.failed()
+    }
+
+    /// Ends the current bin, the ramp or the sample with an operation that took `ns` nanoseconds.
+    /// Returns whether to go on.
+    #[cold]
+    fn pass_checkpoint(&mut self, ns: u64) -> bool {
+        if self.last >= self.bins.end {
+            self.bins.pass(self.last);
+        }
+        self.bins.record(self.last, ns);
         if self.last >= self.deadline && self.ramp > 0 {
             self.end_ramp();
         }
+        self.checkpoint = self.deadline.min(self.bins.end);
         !self.over()
     }
 
@@ -289,7 +309,7 @@ impl<'t> ThreadRecorder<'t> {
 
     /// Discards all records so far, which were warm-up.
     pub(crate) fn forget(&mut self) {
-        self.histogram.reset();
+        self.latencies.reset();
         self.syncs.reset();
         self.bins.clear();
         (self.operations, self.bytes, self.started) = (0, 0, None);
@@ -318,7 +338,7 @@ impl<'t> ThreadRecorder<'t> {
             .filter(|_| !matches!(self.clock, Clock::Fake(_)));
         Recording {
             span,
-            histogram: self.histogram,
+            histogram: self.latencies.into_histogram(),
             syncs: self.syncs,
             timeline,
         }
@@ -344,11 +364,14 @@ struct Bins {
     width: u64,
     /// The number of the first bin, counted from the clock's zero.
     first: u64,
-    /// The current bin, and its end.
+    /// The place of the current bin, what it holds beside [`Bins::bins`], and its end.
     at: usize,
+    current: Bin,
     end: u64,
-    /// The start of the time that is not yet counted in the bin.
+    /// The measured time that is not yet counted in a bin: its start, and its end at the last
+    /// record.
     since: u64,
+    until: u64,
     began: bool,
     /// The result. It is reserved because a worker's thread allocates nothing once the clock has
     /// started.
@@ -362,6 +385,14 @@ struct Bin {
     longest_ns: u64,
     /// Nanoseconds of the bin that were measured.
     timed: u64,
+}
+
+impl Bin {
+    fn add(&mut self, other: Bin) {
+        self.operations += other.operations;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+        self.timed += other.timed;
+    }
 }
 
 const EMPTY: Bin = Bin {
@@ -388,8 +419,10 @@ impl Bins {
             width: BIN_NS,
             first: 0,
             at: 0,
+            current: EMPTY,
             end: u64::MAX,
             since: 0,
+            until: 0,
             began: false,
             rates,
             longest_us,
@@ -402,6 +435,7 @@ impl Bins {
     fn clear(&mut self) {
         self.bins.fill(EMPTY);
         (self.width, self.at, self.end, self.began) = (BIN_NS, 0, u64::MAX, false);
+        (self.current, self.since, self.until) = (EMPTY, 0, 0);
     }
 
     /// Starts or restarts the clock.
@@ -411,37 +445,45 @@ impl Bins {
             self.first = now / self.width;
             self.end = (self.first + 1) * self.width;
         }
+        self.count_until(self.until);
         if now >= self.end {
             self.move_to(now);
         }
-        self.since = now;
+        (self.since, self.until) = (now, now);
     }
 
-    /// Records the end of an operation that took `nanoseconds`.
-    #[inline]
+    /// Records the end of an operation that took `nanoseconds`, in the current bin.
+    #[inline(always)]
     fn record(&mut self, now: u64, nanoseconds: u64) {
-        if now >= self.end {
-            self.pass(now);
-        }
-        let bin = &mut self.bins[self.at];
-        bin.operations += 1;
-        bin.longest_ns = bin.longest_ns.max(nanoseconds);
-        bin.timed += now.saturating_sub(self.since);
+        self.current.operations += 1;
+        self.current.longest_ns = self.current.longest_ns.max(nanoseconds);
+        self.until = now;
+    }
+
+    /// Counts the time up to `now` in the current bin.
+    fn count_until(&mut self, now: u64) {
+        self.current.timed += now.saturating_sub(self.since);
         self.since = now;
     }
 
     /// Counts measured time up to the bin that contains `now`.
-    #[cold]
     fn pass(&mut self, now: u64) {
         while now >= self.end {
-            self.bins[self.at].timed += self.end - self.since;
-            self.since = self.end;
+            self.count_until(self.end);
             self.move_to(self.end);
         }
+        self.until = now;
+    }
+
+    /// Adds the current bin to its place.
+    fn store(&mut self) {
+        let current = std::mem::replace(&mut self.current, EMPTY);
+        self.bins[self.at].add(current);
     }
 
     /// Makes the bin that contains `now` the current one.
     fn move_to(&mut self, now: u64) {
+        self.store();
         let mut place = now / self.width - self.first;
         while place as usize >= MOST {
             self.halve();
@@ -456,10 +498,7 @@ impl Bins {
         let odd = (self.first % 2) as usize;
         for at in 0..MOST {
             let bin = std::mem::replace(&mut self.bins[at], EMPTY);
-            let sum = &mut self.bins[(at + odd) / 2];
-            sum.operations += bin.operations;
-            sum.longest_ns = sum.longest_ns.max(bin.longest_ns);
-            sum.timed += bin.timed;
+            self.bins[(at + odd) / 2].add(bin);
         }
         self.at = (self.at + odd) / 2;
         self.first /= 2;
@@ -469,6 +508,8 @@ impl Bins {
 
     /// Returns the timeline, or `None` for a short trial.
     fn finish(mut self) -> Option<Timeline> {
+        self.count_until(self.until);
+        self.store();
         let bins = &self.bins[..=self.at];
         if !self.began || bins.len() < FEWEST {
             return None;
@@ -674,6 +715,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// Records an operation as the recorder does.
+    fn record(bins: &mut Bins, now: u64, ns: u64) {
+        if now >= bins.end {
+            bins.pass(now);
+        }
+        bins.record(now, ns);
+    }
+
     #[test]
     fn rates_follow_the_clock_and_pauses_are_no_stalls() {
         let mut bins = Bins::new();
@@ -683,12 +732,12 @@ mod tests {
         // 90 ms.
         for _ in 0..200 {
             now += MS;
-            bins.record(now, MS);
+            record(&mut bins, now, MS);
         }
         now += 100 * MS;
         bins.start(now);
         now += 95 * MS;
-        bins.record(now, 95 * MS);
+        record(&mut bins, now, 95 * MS);
         let line = bins.finish().unwrap();
         assert_eq!(
             (line.start_ns, line.bin_ns, line.len()),
@@ -706,7 +755,7 @@ mod tests {
     fn short_samples_have_no_timeline() {
         let mut bins = Bins::new();
         bins.start(0);
-        (1..=9).for_each(|at| bins.record(at * BIN_NS - 1, MS));
+        (1..=9).for_each(|at| record(&mut bins, at * BIN_NS - 1, MS));
         assert_eq!(bins.finish(), None);
         assert_eq!(Bins::new().finish(), None);
     }
@@ -720,8 +769,10 @@ mod tests {
             bins.start(now);
             for step in &steps {
                 now += step;
-                bins.record(now, *step);
+                record(&mut bins, now, *step);
             }
+            bins.count_until(now);
+            bins.store();
             let (operations, timed) = bins.bins.iter().fold((0, 0), |sum, bin| (sum.0 + bin.operations, sum.1 + bin.timed));
             prop_assert_eq!(operations, steps.len() as u64);
             prop_assert_eq!(timed, now - begin);
