@@ -39,12 +39,15 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         Bytes(size.0 * PASS)
     );
     println!(
-        "{:<6} {:<13} {:<16} {:>12} {:>20} {:>20}",
+        "{:<6} {:<13} {:<27} {:>12} {:>20} {:>20}",
         "", "backend", "work", "rate", "time", "CPU time"
     );
     let mut missed = 0;
     for place in all_places(&options.dir, Bytes(size.0 * PASS))?.each() {
-        for cell in all_cells().filter(|cell| cell.makes_sense_on(place) && wanted(cell)) {
+        for cell in all_cells()
+            .into_iter()
+            .filter(|cell| cell.makes_sense_on(place) && wanted(cell))
+        {
             let [time, cpu] = compare(place, &cell, cell.file_size(size))?;
             missed += [time, cpu]
                 .iter()
@@ -83,7 +86,7 @@ fn compare(place: &BenchDirectory, cell: &Cell, size: Bytes) -> anyhow::Result<[
     ours.cleanup()?;
     let [time, cpu, rate] = [time, cpu, rate].map(Median::from_values);
     println!(
-        "{:<6} {:<13} {:<16} {:>12} {:>20} {:>20}",
+        "{:<6} {:<13} {:<27} {:>12} {:>20} {:>20}",
         place.name(),
         cell.backend,
         cell.work(),
@@ -109,8 +112,12 @@ pub fn settle(directory: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("syncfs of {}", directory.display()))
 }
 
-/// Requests in flight, and requests reaped at once, of asynchronous backends.
+/// Requests in flight of asynchronous backends, except in the rows of other depths.
 const DEPTH: u32 = 32;
+/// The further depths at which small random reads are compared.
+const DEPTHS: [u32; 2] = [1, 8];
+/// Threads of the row that has more of them than a usual machine has processors.
+const THREADS: u32 = 16;
 
 /// The factor on the size of files that a measurement passes over only once.
 const PASS: u64 = 4;
@@ -121,7 +128,10 @@ struct Cell {
     backend: &'static str,
     /// Options of fio that make it do the same.
     fio: &'static [&'static str],
-    deep: bool,
+    /// Requests in flight, and requests reaped at once.
+    depth: u32,
+    /// Threads. fio's are processes, as it starts them by default.
+    threads: u32,
     /// Whether kernel threads may do a part of the work. fio does not count their CPU time.
     kernel_threads: bool,
     direct: bool,
@@ -132,14 +142,15 @@ struct Cell {
 const READS: Cell = Cell {
     backend: "",
     fio: &[],
-    deep: false,
+    depth: 1,
+    threads: 1,
     kernel_threads: false,
     direct: false,
     random: false,
     writes: false,
 };
 
-const BACKENDS: [Cell; 5] = [
+const BACKENDS: [Cell; 7] = [
     Cell {
         backend: "psync",
         fio: &["--ioengine=psync"],
@@ -156,31 +167,63 @@ const BACKENDS: [Cell; 5] = [
         direct: true,
         ..READS
     },
+    LIBAIO,
     Cell {
-        backend: "uring",
-        fio: &["--ioengine=io_uring"],
-        deep: true,
-        kernel_threads: true,
-        ..READS
+        backend: "libaio-direct",
+        fio: &["--ioengine=libaio", "--direct=1"],
+        direct: true,
+        ..LIBAIO
     },
+    URING,
     Cell {
         backend: "uring-direct",
         fio: &["--ioengine=io_uring", "--direct=1"],
-        deep: true,
+        depth: DEPTH,
         direct: true,
         ..READS
     },
 ];
 
+const LIBAIO: Cell = Cell {
+    backend: "libaio",
+    fio: &["--ioengine=libaio"],
+    depth: DEPTH,
+    ..READS
+};
+
+const URING: Cell = Cell {
+    backend: "uring",
+    fio: &["--ioengine=io_uring"],
+    depth: DEPTH,
+    kernel_threads: true,
+    ..READS
+};
+
 /// Returns all cells, in the order of the table.
-fn all_cells() -> impl Iterator<Item = Cell> {
-    BACKENDS.into_iter().flat_map(|backend| {
-        [(false, false), (false, true), (true, false), (true, true)].map(|(random, writes)| Cell {
-            random,
-            writes,
+fn all_cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for backend in BACKENDS {
+        for (random, writes) in [(false, false), (false, true), (true, false), (true, true)] {
+            cells.push(Cell {
+                random,
+                writes,
+                ..backend
+            });
+        }
+    }
+    for backend in [LIBAIO, URING] {
+        cells.extend(DEPTHS.map(|depth| Cell {
+            random: true,
+            depth,
             ..backend
-        })
-    })
+        }));
+    }
+    cells.push(Cell {
+        random: true,
+        threads: THREADS,
+        ..BACKENDS[0]
+    });
+    cells
 }
 
 impl Cell {
@@ -212,11 +255,28 @@ impl Cell {
         }
     }
 
+    /// Returns whether fio queues the requests of the cell and registers their memory.
+    fn is_queued(&self) -> bool {
+        self.backend.starts_with("libaio") || self.backend.starts_with("uring")
+    }
+
+    /// Returns whether all CPU time of fio's process counts, not only what it reports.
+    fn counts_whole_process(&self) -> bool {
+        self.kernel_threads || self.threads > 1
+    }
+
     /// Returns the name of the work: `random write 4K`.
     fn work(&self) -> String {
         let random = if self.random { "random " } else { "" };
         let verb = if self.writes { "write" } else { "read" };
-        format!("{random}{verb} {}", Bytes(self.block_size()))
+        let mut work = format!("{random}{verb} {}", Bytes(self.block_size()));
+        if self.depth != DEPTH && self.is_queued() {
+            work += &format!(", depth {}", self.depth);
+        }
+        if self.threads > 1 {
+            work += &format!(", {} threads", self.threads);
+        }
+        work
     }
 
     /// Formats a rate in operations per second, in the usual unit of the work.
@@ -341,6 +401,7 @@ const FEW: u64 = 256;
 /// A cell with its file prepared.
 struct Ours<'p> {
     root: &'p Path,
+    cell: Cell,
     workload: WorkloadSpec,
     size: Bytes,
 }
@@ -348,7 +409,6 @@ struct Ours<'p> {
 impl<'p> Ours<'p> {
     /// Makes the file.
     fn prepare(root: &'p Path, cell: &Cell, size: Bytes) -> anyhow::Result<Ours<'p>> {
-        let depth = if cell.deep { DEPTH } else { 1 };
         let mut workload = json!({
             "name": if cell.writes { "write" } else { "read" },
             "backend": cell.backend,
@@ -356,14 +416,16 @@ impl<'p> Ours<'p> {
             "block_size": cell.block_size(),
             "access": if cell.random { "random" } else { "sequential" },
             "cache": "any",
-            "depth": depth,
-            "batch": depth,
+            "depth": cell.depth,
+            "batch": cell.depth,
+            "threads": cell.threads,
         });
         if cell.writes {
             workload["overwrite"] = true.into();
         }
         let ours = Ours {
             root,
+            cell: *cell,
             workload: serde_json::from_value::<WorkloadSpec>(workload)?,
             size,
         };
@@ -383,7 +445,9 @@ impl<'p> Ours<'p> {
         loop {
             let seconds = self.measure(operations)?.seconds * operations as f64;
             if seconds >= LENGTH / 4.0 || operations == most {
-                return Ok(most.min((operations as f64 * LENGTH / seconds).ceil() as u64));
+                let wanted = (operations as f64 * LENGTH / seconds).ceil() as u64;
+                // Each thread does as many.
+                return Ok(most.min(wanted.next_multiple_of(u64::from(self.cell.threads))));
             }
             operations = most.min(operations * 4);
         }
@@ -419,7 +483,7 @@ impl<'p> Ours<'p> {
     fn step(&self, step: Step, operations: u64) -> anyhow::Result<StepReport> {
         let sizing = Sizing {
             size: self.size.0,
-            cpus: 1,
+            cpus: self.cell.threads,
         };
         let task = Task::plain(
             step,
@@ -476,7 +540,8 @@ struct Fio {
     arguments: Vec<String>,
     block_size: u64,
     operations: u64,
-    /// CPU seconds of a run that does one operation, where all of fio's CPU time counts.
+    jobs: u64,
+    /// CPU seconds of a run in which each job does one operation, where all of fio's CPU time counts.
     empty: Option<f64>,
 }
 
@@ -503,25 +568,32 @@ impl Fio {
             format!("--size={}", size.0),
             format!("--filename={}", file.display()),
         ]);
-        if cell.deep {
-            arguments.extend(["--fixedbufs=1".to_owned(), "--registerfiles=1".to_owned()]);
+        if cell.threads > 1 {
+            arguments.push("--group_reporting=1".to_owned());
+            arguments.push(format!("--numjobs={}", cell.threads));
+        }
+        if cell.is_queued() {
+            if cell.backend.starts_with("uring") {
+                arguments.extend(["--fixedbufs=1".to_owned(), "--registerfiles=1".to_owned()]);
+            }
             let options = [
                 "iodepth",
                 "iodepth_batch_submit",
                 "iodepth_batch_complete_min",
                 "iodepth_batch_complete_max",
             ];
-            arguments.extend(options.map(|option| format!("--{option}={DEPTH}")));
+            arguments.extend(options.map(|option| format!("--{option}={}", cell.depth)));
         }
         let mut fio = Fio {
             file,
             arguments,
             block_size: cell.block_size(),
             operations,
+            jobs: u64::from(cell.threads),
             empty: None,
         };
-        if cell.kernel_threads {
-            let runs = (0..EMPTY_RUNS).map(|seed| fio.run(1, seed).map(|run| run.whole_cpu));
+        if cell.counts_whole_process() {
+            let runs = (0..EMPTY_RUNS).map(|seed| fio.run(fio.jobs, seed).map(|run| run.whole_cpu));
             let mut empty = runs.collect::<anyhow::Result<Vec<_>>>()?;
             empty.sort_by(f64::total_cmp);
             fio.empty = Some(empty[empty.len() / 2]);
@@ -547,10 +619,11 @@ impl Fio {
             settle(directory)?;
         }
         let mut fio = Command::new("fio");
+        let each = operations / self.jobs;
         fio.args(&self.arguments)
-            .arg(format!("--number_ios={operations}"))
+            .arg(format!("--number_ios={each}"))
             // More bytes than operations, so that the number of operations ends it.
-            .arg(format!("--io_size={}", (operations + 1) * self.block_size))
+            .arg(format!("--io_size={}", (each + 1) * self.block_size))
             .arg(format!("--randseed={}", seed + 1));
         let before = peers::children_cpu();
         let output = fio.stdin(Stdio::null()).output().context("fio")?;

@@ -30,6 +30,9 @@ pub(super) trait Target: Sync {
         false
     }
 
+    /// Closes the descriptors that are open, in the table of the calling thread.
+    fn close_all(&self) {}
+
     /// Describes the file of a call, for messages.
     fn name(&self, call: &Call) -> Box<str>;
 }
@@ -540,6 +543,12 @@ impl Target for Kernel {
             .unwrap_or_else(|errno| -i64::from(errno.raw_os_error()))
     }
 
+    fn close_all(&self) {
+        for place in &self.open {
+            drop_raw(place.swap(-1, Ordering::AcqRel));
+        }
+    }
+
     fn name(&self, call: &Call) -> Box<str> {
         let text = match call.kind.is_about_names() {
             true => format!(" {}", self.name_of(call.name).to_string_lossy()),
@@ -551,9 +560,7 @@ impl Target for Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        self.open
-            .iter()
-            .for_each(|place| drop_raw(place.swap(-1, Ordering::AcqRel)));
+        self.close_all();
     }
 }
 

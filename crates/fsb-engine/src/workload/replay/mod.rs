@@ -133,7 +133,7 @@ impl Job for ReplayJob {
                 context,
                 &self.profile(),
                 Ready::default(),
-                true,
+                !is_alone(&skimmed.totals),
                 gate,
             );
             feeder.stop();
@@ -150,6 +150,12 @@ impl Job for ReplayJob {
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
         fileset::remove(&context.set(), &context.progress)
     }
+}
+
+/// Returns whether one thread makes all calls. It then has a descriptor table of its own, as a
+/// program with one thread has, and closes there what the trace leaves open.
+fn is_alone(totals: &Totals) -> bool {
+    totals.lanes <= 1
 }
 
 /// Refuses a trace whose threads need more memory for data than this machine can spare.
@@ -384,6 +390,7 @@ struct Replay<'r> {
     turns: Turns,
     pace: f64,
     largest: usize,
+    is_alone: bool,
     context: &'r Context,
 }
 
@@ -402,6 +409,7 @@ impl<'r> Replay<'r> {
             turns,
             pace: options.pace.0,
             largest: largest(totals),
+            is_alone: is_alone(totals),
             context,
         }
     }
@@ -455,7 +463,7 @@ impl<'r> Replay<'r> {
         &self,
         step: &ReplayStep,
         batch: &Batch,
-        state: &mut LaneState,
+        state: &mut LaneState<'_>,
         recorder: &mut ThreadRecorder<'_>,
     ) -> bool {
         let ReplayStep { call, .. } = step;
@@ -503,7 +511,9 @@ impl<'r> Replay<'r> {
 }
 
 /// The state of one thread.
-struct LaneState {
+struct LaneState<'r> {
+    /// The target, if this thread closes its descriptors.
+    closes: Option<&'r dyn Target>,
     rank: u32,
     number: u32,
     ended_ns: u64,
@@ -511,7 +521,15 @@ struct LaneState {
     report: Report,
 }
 
-impl LaneState {
+impl Drop for LaneState<'_> {
+    fn drop(&mut self) {
+        if let Some(target) = self.closes {
+            target.close_all();
+        }
+    }
+}
+
+impl LaneState<'_> {
     #[cold]
     fn other(&mut self, call: &Call, result: i64, target: &dyn Target) {
         self.report.others += 1;
@@ -529,11 +547,11 @@ impl LaneState {
     }
 }
 
-impl ThreadJob for Replay<'_> {
-    type ThreadState = LaneState;
+impl<'r> ThreadJob for Replay<'r> {
+    type ThreadState = LaneState<'r>;
     type Report = Report;
 
-    fn init(&self, rank: u32) -> Result<LaneState, EngineError> {
+    fn init(&self, rank: u32) -> Result<LaneState<'r>, EngineError> {
         calls::wake_exactly();
         let largest = if self.target.is_nothing() {
             4096
@@ -542,6 +560,7 @@ impl ThreadJob for Replay<'_> {
         };
         let buffers = Buffers::new(self.context.data(), rank, largest);
         Ok(LaneState {
+            closes: self.is_alone.then_some(self.target),
             rank,
             number: 0,
             ended_ns: 0,
@@ -552,7 +571,7 @@ impl ThreadJob for Replay<'_> {
 
     fn run(
         &self,
-        state: &mut LaneState,
+        state: &mut LaneState<'r>,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
         recorder.start();
@@ -572,8 +591,8 @@ impl ThreadJob for Replay<'_> {
         Ok(())
     }
 
-    fn report(&self, state: LaneState) -> Report {
-        state.report
+    fn report(&self, mut state: LaneState<'r>) -> Report {
+        std::mem::take(&mut state.report)
     }
 }
 
