@@ -626,22 +626,24 @@ impl RequestQueue {
         let mut going = true;
         recorder.start();
         loop {
+            self.completed.clear();
             going = going && self.load_free(session, visits, recorder.last())?;
-            if self.waiting.is_empty() && self.under_way == 0 {
+            if self.waiting.is_empty() && self.under_way == 0 && self.completed.is_empty() {
                 return Ok(());
             }
-            self.completed.clear();
             self.launch(session)?;
             recorder.tick(kind, record_size * self.completed.len().max(1) as u64);
             for index in 0..self.completed.len() {
                 let Completion { tag, result } = self.completed[index];
                 let request_slot = &mut self.slots[tag as usize];
-                if !advance(
-                    session.set,
-                    &mut request_slot.request,
-                    result,
-                    request_slot.file,
-                )? {
+                if !is_whole(&request_slot.request, &result)
+                    && !advance(
+                        session.set,
+                        &mut request_slot.request,
+                        result,
+                        request_slot.file,
+                    )?
+                {
                     self.waiting.push(tag);
                     continue;
                 }
@@ -728,12 +730,14 @@ impl RequestQueue {
         for index in 0..self.completed.len() {
             let Completion { tag, result } = self.completed[index];
             let request_slot = &mut self.slots[tag as usize];
-            if !advance(
-                session.set,
-                &mut request_slot.request,
-                result,
-                request_slot.file,
-            )? {
+            if !is_whole(&request_slot.request, &result)
+                && !advance(
+                    session.set,
+                    &mut request_slot.request,
+                    result,
+                    request_slot.file,
+                )?
+            {
                 self.waiting.push(tag);
                 continue;
             }
@@ -811,7 +815,10 @@ impl RequestQueue {
             self.free.pop();
             let (file, record) = session.locate(item);
             let offset = session.offset(record);
-            let memory = self.load(tag, session.set.layout.address(file) + offset);
+            let memory = match self.data {
+                Some(_) => self.load(tag, session.set.layout.address(file) + offset),
+                None => self.slots[tag as usize].memory,
+            };
             let request_slot = &mut self.slots[tag as usize];
             let slot = session.slot_of(file);
             request_slot.request = IoRequest {
@@ -822,7 +829,28 @@ impl RequestQueue {
                 ..request_slot.request
             };
             (request_slot.file, request_slot.started) = (file, started);
-            self.waiting.push(tag);
+            // Requests that wait go first.
+            if !self.waiting.is_empty() || !self.queue(session, tag)? {
+                self.waiting.push(tag);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Queues the request of a slot. Returns false if the backend has no room for it.
+    #[inline]
+    fn queue(&mut self, session: &mut SetSession<'_>, tag: u32) -> Result<bool, EngineError> {
+        let RequestSlot { request, file, .. } = &self.slots[tag as usize];
+        // SAFETY: each slot has its own memory, which no code touches until its completion is
+        // reaped; the session is dropped before the memory and waits for requests in flight.
+        match unsafe { session.session.queue(request) } {
+            Ok(Queued::Busy) => return Ok(false),
+            Ok(Queued::Pending) => self.under_way += 1,
+            Ok(Queued::Done(moved)) => self.completed.push(Completion {
+                tag,
+                result: Ok(moved),
+            }),
+            Err(errno) => return Err(session.set.refused(call_of(request.verb), *file, errno)),
         }
         Ok(true)
     }
@@ -833,19 +861,9 @@ impl RequestQueue {
         let mut queued = 0;
         // In the order of the visits, because the kernel merges neighbours and reads ahead for a
         // sequential reader.
-        for &tag in &self.waiting {
-            let RequestSlot { request, file, .. } = &self.slots[tag as usize];
-            // SAFETY: each slot has its own memory, which no code touches until its completion is
-            // reaped; the session is dropped before the memory and waits for requests in flight.
-            match unsafe { session.session.queue(request) } {
-                Ok(Queued::Busy) => break,
-                Ok(Queued::Pending) => self.under_way += 1,
-                Ok(Queued::Done(moved)) => self.completed.push(Completion {
-                    tag,
-                    result: Ok(moved),
-                }),
-                Err(errno) => return Err(session.set.refused(call_of(request.verb), *file, errno)),
-            }
+        while let Some(&tag) = self.waiting.get(queued)
+            && self.queue(session, tag)?
+        {
             queued += 1;
         }
         self.waiting.drain(..queued);
@@ -1220,10 +1238,15 @@ impl SetSession<'_> {
     }
 }
 
+/// Returns whether a request moved all its bytes at once, as nearly all do.
+#[inline]
+fn is_whole(request: &IoRequest, moved: &Result<usize, Errno>) -> bool {
+    matches!(moved, Ok(moved) if *moved == request.length)
+}
+
 /// Accounts for the bytes that a request moved. Returns whether the request is complete. A short
 /// write continues, and so does a request that a signal stopped before it began. A short read is an
 /// error, because the bytes existed when the clock started.
-#[inline]
 fn advance(
     set: &OpenFileSet,
     request: &mut IoRequest,
