@@ -146,7 +146,7 @@ impl<'s> IoLoop<'s> {
             kind, record_size, ..
         } = self.session.io_options;
         recorder.start();
-        while let Some(item) = visits.next() {
+        for item in visits.by_ref() {
             let (file, record) = self.session.locate(item);
             let (slot, offset) = (self.session.slot_of(file), self.session.offset(record));
             self.transfer(slot, file, offset, record_size)?;

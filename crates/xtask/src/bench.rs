@@ -64,6 +64,8 @@ pub enum BenchPart {
     Engine,
     /// Backends beside fio.
     Backends,
+    /// A recorded program beside its replay.
+    Replay,
     /// Rows of the suite 'quick' beside fio's of the exported job file.
     Agree,
     /// `fsb iozone` beside IOzone.

@@ -24,6 +24,7 @@ mod mpi;
 mod peers;
 mod prose;
 mod quiet;
+mod replay;
 mod runs;
 mod style;
 mod unstable;
@@ -96,6 +97,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(BenchPart::Backends) {
                 backends::run(&options)?;
+            }
+            if wanted(BenchPart::Replay) {
+                replay::run(&options)?;
             }
             if wanted(BenchPart::Agree) {
                 agree::run(&options)?;

@@ -22,12 +22,7 @@ pub struct BareLoop(PathBuf);
 impl BareLoop {
     /// Compiles the loop into `directory`.
     pub fn compile(directory: &Path) -> anyhow::Result<BareLoop> {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/psync_loop.c");
-        let program = directory.join("psync_loop");
-        let mut compiler = Command::new("cc");
-        compiler.arg("-O2").arg("-o").arg(&program).arg(&source);
-        run(&mut compiler).context("the bare loop needs a C compiler: apt-get install gcc")?;
-        Ok(BareLoop(program))
+        compile("psync_loop", directory).map(BareLoop)
     }
 
     /// Returns nanoseconds per operation.
@@ -46,6 +41,17 @@ impl BareLoop {
             .and_then(|number| number.parse().ok())
             .with_context(|| format!("no number: '{text}'"))
     }
+}
+
+/// Compiles a program of the directory `bench` into `directory`, and returns its path.
+pub fn compile(name: &str, directory: &Path) -> anyhow::Result<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../bench/{name}.c"));
+    let program = directory.join(name);
+    let mut compiler = Command::new("cc");
+    compiler.arg("-O2").arg("-o").arg(&program).arg(&source);
+    run(&mut compiler)
+        .with_context(|| format!("{name} needs a C compiler: apt-get install gcc"))?;
+    Ok(program)
 }
 
 /// Returns whether a program can be run, from its answer to `--version`.
