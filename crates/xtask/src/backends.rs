@@ -541,7 +541,8 @@ struct Fio {
     block_size: u64,
     operations: u64,
     jobs: u64,
-    /// CPU seconds of a run in which each job does one operation, where all of fio's CPU time counts.
+    /// CPU seconds of a run in which each job does one operation, where all of fio's CPU
+    /// time counts.
     empty: Option<f64>,
 }
 

@@ -82,53 +82,56 @@ fn main() -> anyhow::Result<()> {
         Task::Style(options) => style::run(&options),
         Task::Unstable => unstable::run(),
         Task::Generate(options) => generate::run(&options),
-        Task::Bench(options) => {
-            let parts_of_fast = [BenchPart::Engine, BenchPart::Runs];
-            let wanted = |part| match options.only {
-                None => true,
-                Some(BenchPart::Fast) => part == BenchPart::Fast || parts_of_fast.contains(&part),
-                Some(only) => only == part,
-            };
-            if wanted(BenchPart::Fast) {
-                fast::run(&options)?;
-            }
-            if wanted(BenchPart::Engine) {
-                bench::run(&options)?;
-            }
-            if wanted(BenchPart::Backends) {
-                backends::run(&options)?;
-            }
-            if wanted(BenchPart::Replay) {
-                replay::run(&options)?;
-            }
-            if wanted(BenchPart::Agree) {
-                agree::run(&options)?;
-            }
-            if wanted(BenchPart::Iozone) {
-                emulations::iozone(&options)?;
-            }
-            if wanted(BenchPart::Postmark) {
-                emulations::postmark(&options)?;
-            }
-            if wanted(BenchPart::Filebench) {
-                emulations::filebench(&options)?;
-            }
-            if wanted(BenchPart::Compare) {
-                compare::run(&options.dir, options.rounds)?;
-            }
-            if wanted(BenchPart::Runs) {
-                runs::run(&options.dir, options.rounds)?;
-            }
-            if wanted(BenchPart::History) {
-                history::run(&options.dir, options.rounds, options.trials)?;
-            }
-            if wanted(BenchPart::Quiet) {
-                quiet::run(&options.dir, options.rounds)?;
-            }
-            if wanted(BenchPart::Mpi) {
-                mpi::run(&options)?;
-            }
-            Ok(())
-        }
+        Task::Bench(options) => measure(&options),
     }
+}
+
+/// Measures all parts of the benchmark, or the one that is requested.
+fn measure(options: &bench::Options) -> anyhow::Result<()> {
+    let parts_of_fast = [BenchPart::Engine, BenchPart::Runs];
+    let wanted = |part| match options.only {
+        None => true,
+        Some(BenchPart::Fast) => part == BenchPart::Fast || parts_of_fast.contains(&part),
+        Some(only) => only == part,
+    };
+    if wanted(BenchPart::Fast) {
+        fast::run(options)?;
+    }
+    if wanted(BenchPart::Engine) {
+        bench::run(options)?;
+    }
+    if wanted(BenchPart::Backends) {
+        backends::run(options)?;
+    }
+    if wanted(BenchPart::Replay) {
+        replay::run(options)?;
+    }
+    if wanted(BenchPart::Agree) {
+        agree::run(options)?;
+    }
+    if wanted(BenchPart::Iozone) {
+        emulations::iozone(options)?;
+    }
+    if wanted(BenchPart::Postmark) {
+        emulations::postmark(options)?;
+    }
+    if wanted(BenchPart::Filebench) {
+        emulations::filebench(options)?;
+    }
+    if wanted(BenchPart::Compare) {
+        compare::run(&options.dir, options.rounds)?;
+    }
+    if wanted(BenchPart::Runs) {
+        runs::run(&options.dir, options.rounds)?;
+    }
+    if wanted(BenchPart::History) {
+        history::run(&options.dir, options.rounds, options.trials)?;
+    }
+    if wanted(BenchPart::Quiet) {
+        quiet::run(&options.dir, options.rounds)?;
+    }
+    if wanted(BenchPart::Mpi) {
+        mpi::run(options)?;
+    }
+    Ok(())
 }
