@@ -10,7 +10,8 @@
 //! sample (a remount for a read of milliseconds), a trial ends after five times the length of a
 //! sample.
 //!
-//! Intervals come from blocks, so [`BLOCKS`] blocks come before many rounds or long samples. If a
+//! Intervals come from blocks, so [`BLOCKS_IN_ROUNDS`] blocks, or [`BLOCKS`] of wholes, come before
+//! many rounds or long samples. If a
 //! budget does not hold enough blocks, all samples become shorter together, but not shorter than
 //! one repetition. Longer samples gain little: a sample four times as long has 0.86 of the
 //! variance, because the speed of a machine changes faster than targets take turns. If even the
@@ -24,11 +25,14 @@ use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS, VISIT};
 use fsb_model::run::Rounds;
 use fsb_model::{Amount, Durability, Plan, Repetition};
 
-/// The desired number of blocks of a budget.
+/// The desired number of blocks of a budget whose cells are measured as wholes.
 pub(super) const BLOCKS: u32 = 12;
+/// As [`BLOCKS`], for cells in rounds. Twelve blocks of twice as many rounds have intervals as
+/// narrow, but their first interim analysis comes twice as late.
+const BLOCKS_IN_ROUNDS: u32 = 24;
 /// Share of the time left that blocks may fill. The rest is for time that warm-up could not
 /// foresee.
-const FILL: f64 = 0.9;
+const FILL: f64 = 0.95;
 
 /// The default of the least seconds of a sample in rounds on the fastest target. Of 4, 1, 0.2 and
 /// 0.05 s the shortest was the most precise in the same time, and the steps around a sample take
@@ -44,13 +48,16 @@ const MAKING: f64 = 2.0;
 /// analyses.
 const FEWEST_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED + 1;
 /// The fewest rounds, unless the budget leaves no choice.
-const FEWEST_ROUNDS: u32 = 3;
+const FEWEST_ROUNDS: f64 = 3.0;
 /// The fewest rounds in any case.
-const FEWEST_WITHOUT_CHOICE: u32 = 2;
+const FEWEST_WITHOUT_CHOICE: f64 = 2.0;
 /// The maximum number of rounds. More rounds are worth less than another block.
-const MOST_ROUNDS: u32 = 24;
+const MOST_ROUNDS: f64 = 24.0;
+/// The budget decides about rounds in steps of this size. The cells whose rounds cost least have one
+/// more first.
+const STEP: f64 = 0.25;
 /// Rounds of a run with a requested number of blocks.
-const USUAL_ROUNDS: u32 = 8;
+const USUAL_ROUNDS: f64 = 8.0;
 /// The largest ratio of the rounds of a cell to those of other cells.
 const MOST_WEIGHT: f64 = 3.0;
 /// Share of a target's room that units may fill.
@@ -73,7 +80,7 @@ pub(crate) fn filled(room: u64, unit: u64, sample_seconds: f64) -> u64 {
     ((room as f64 * FILLED) as u64).min(most.max(unit.saturating_mul(FEWEST_UNITS)))
 }
 /// Seconds of a sample besides its work: the conversation with the worker, counters, a sync.
-const AROUND: f64 = 0.006;
+pub(super) const AROUND: f64 = 0.006;
 /// Rounds of the warm-up block, which measure the time of a unit; one more leads in.
 pub(super) const WARM_UP: Rounds = Rounds {
     rounds: 2,
@@ -240,7 +247,7 @@ impl Basis<'_> {
     pub(super) fn decide(&self) -> Decision {
         if !self.interim {
             let Size { blocks, of: scale } = self.sequential_size(self.left);
-            return self.decision(blocks, scale, 0, Vec::new());
+            return self.decision(blocks, scale, 0.0, Vec::new());
         }
         let scale = self.sequential_size(self.left_for_sequential()).of;
         let (Size { blocks, of: rounds }, interim_analyses) = self.in_rounds(scale);
@@ -298,7 +305,7 @@ impl Basis<'_> {
         &self,
         blocks: u32,
         scale: f64,
-        rounds: u32,
+        rounds: f64,
         interim_analyses: Vec<u32>,
     ) -> Decision {
         let share = |case: &Case| match case {
@@ -322,7 +329,7 @@ impl Basis<'_> {
         }
     }
 
-    fn block_seconds(&self, scale: f64, rounds: u32) -> f64 {
+    fn block_seconds(&self, scale: f64, rounds: f64) -> f64 {
         (self.base
             + self
                 .cases
@@ -334,7 +341,7 @@ impl Basis<'_> {
 
     /// Returns the seconds of one cell in a block on all targets, for a scale of wholes and a
     /// number of rounds of the other cells.
-    fn seconds_of(&self, case: &Case, scale: f64, rounds: u32) -> f64 {
+    fn seconds_of(&self, case: &Case, scale: f64, rounds: f64) -> f64 {
         match case {
             Case::SequentialTrial(trial) => trial.expected(trial.amount(scale)),
             Case::Rounds(in_rounds) => {
@@ -440,18 +447,20 @@ impl Basis<'_> {
         let base = if self.interim { 0.0 } else { self.base };
         (base
             + sequential
-                .map(|case| self.seconds_of(case, scale, 0))
+                .map(|case| self.seconds_of(case, scale, 0.0))
                 .sum::<f64>())
         .max(1e-3)
     }
 
     /// Returns the blocks, rounds and interim analyses beside wholes of this scale.
-    fn in_rounds(&self, scale: f64) -> (Size<u32>, Vec<u32>) {
+    fn in_rounds(&self, scale: f64) -> (Size<f64>, Vec<u32>) {
         let within = |seconds: f64| {
-            (1..=MOST_ROUNDS)
-                .rev()
+            let steps = (MOST_ROUNDS / STEP) as u32;
+            let rounds = (1..=steps).rev().map(|step| f64::from(step) * STEP);
+            rounds
+                .into_iter()
                 .find(|rounds| self.block_seconds(scale, *rounds) <= seconds)
-                .unwrap_or(0)
+                .unwrap_or(0.0)
         };
         let (budget, rotation) = (self.to_fill(), self.rotation.max(1));
         let most = match self.repetition {
@@ -477,7 +486,7 @@ impl Basis<'_> {
             Repetition::Precision { .. } => BLOCK_LIMIT,
         };
         let fewest = fewest_blocks(rotation);
-        let mut blocks = BLOCKS.next_multiple_of(rotation);
+        let mut blocks = BLOCKS_IN_ROUNDS.next_multiple_of(rotation);
         loop {
             let rounds = within(budget / f64::from(blocks));
             if rounds >= MOST_ROUNDS {
@@ -528,17 +537,11 @@ impl Basis<'_> {
 
     /// Returns the rounds of one cell if other cells have `rounds`: at most as many as its files
     /// have room for.
-    fn rounds_of(&self, in_rounds: &InRounds, units: u32, rounds: u32) -> u32 {
-        // Fewer leave no choice.
-        let weight = if rounds < FEWEST_ROUNDS {
-            1.0
-        } else {
-            self.weight(in_rounds, units)
-        };
-        let rounds = if in_rounds.single { 1 } else { rounds };
-        let rounds = (f64::from(rounds) * weight)
+    fn rounds_of(&self, in_rounds: &InRounds, units: u32, rounds: f64) -> u32 {
+        let rounds = if in_rounds.single { 1.0 } else { rounds };
+        let rounds = (rounds * self.weight(in_rounds, units))
             .round()
-            .min(f64::from(MOST_ROUNDS)) as u32;
+            .min(MOST_ROUNDS) as u32;
         if !in_rounds.own_files {
             return rounds;
         }
@@ -559,7 +562,8 @@ impl Basis<'_> {
         if matches!(self.repetition, Repetition::Blocks { .. }) {
             return 1.0;
         }
-        let (few, more) = (FEWEST_ROUNDS, FEWEST_ROUNDS + 1);
+        let few = FEWEST_ROUNDS as u32;
+        let more = few + 1;
         let round = (in_rounds.seconds(units, more) - in_rounds.seconds(units, few)).max(1e-9);
         let once = in_rounds.seconds(units, few) - f64::from(few) * round;
         (once / (2.0 * round))
@@ -590,15 +594,11 @@ impl InRounds {
         if !self.own_files {
             return wanted;
         }
-        let uses = if self.reuse_files {
-            f64::from(USUAL_ROUNDS)
-        } else {
-            1.0
-        };
+        let uses = if self.reuse_files { USUAL_ROUNDS } else { 1.0 };
         let most = if making > fastest * MAKING * uses {
             1
         } else {
-            self.room / self.made(FEWEST_ROUNDS, 1)
+            self.room / self.made(FEWEST_ROUNDS as u32, 1)
         };
         wanted.min(most).max(1)
     }
@@ -790,9 +790,10 @@ pub(super) fn to_hold(seconds: f64) -> f64 {
     seconds / FILL
 }
 
-/// Returns the number of rounds that may be retried because a neighbour was not idle.
+/// Returns the number of rounds that may be retried because a neighbour was not idle. Hardly any
+/// is, so few rounds have no spare one, for which files would have to be made.
 pub(super) fn spares(rounds: u32) -> u32 {
-    (rounds / 8).max(1)
+    rounds / 8
 }
 
 /// Returns the fewest blocks of a budget: whole rotations of the slices.
@@ -807,12 +808,12 @@ pub(crate) fn sets(reuse_files: bool, rounds: u32, spares: u32, units: u32) -> u
     samples * units + 1
 }
 
-/// Returns the numbers of blocks after which results are analysed: half of the blocks, three
-/// quarters and all, each a whole rotation. Cells that ended early may leave time for more blocks,
-/// so one and a half times and twice as many follow.
+/// Returns the numbers of blocks after which results are analysed: a quarter of the blocks, half,
+/// three quarters and all, each a whole rotation. Cells that ended early may leave time for more
+/// blocks, so one and a half times and twice as many follow.
 fn interim_analyses(blocks: u32, rotation: u32) -> Vec<u32> {
     let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
-    let mut interim_analyses: Vec<u32> = [at(0.5), at(0.75)]
+    let mut interim_analyses: Vec<u32> = [at(0.25), at(0.5), at(0.75)]
         .into_iter()
         .filter(|at| *at >= FEWEST_BLOCKS && *at < blocks)
         .collect();
@@ -875,6 +876,11 @@ mod tests {
     use fsb_model::WorkloadSpec;
     use proptest::prelude::*;
     use serde_json::json;
+
+    const FEWEST_ROUNDS: u32 = super::FEWEST_ROUNDS as u32;
+    const FEWEST_WITHOUT_CHOICE: u32 = super::FEWEST_WITHOUT_CHOICE as u32;
+    const MOST_ROUNDS: u32 = super::MOST_ROUNDS as u32;
+    const USUAL_ROUNDS: u32 = super::USUAL_ROUNDS as u32;
 
     const BASIS: Basis<'static> = Basis {
         cases: &[],
@@ -1159,21 +1165,24 @@ mod tests {
     }
 
     #[test]
-    fn five_minutes_hold_twelve_blocks_and_are_analysed_on_the_way() {
-        let decided = decide(0.01, 280.0, 2);
-        assert_eq!(
-            (decided.blocks, &decided.interim_analyses[..]),
-            (12, &[6, 10, 12, 18, 24][..])
-        );
+    fn five_minutes_hold_24_blocks_and_are_analysed_on_the_way() {
+        for rotation in [2, 3] {
+            let decided = decide(0.01, 280.0, rotation);
+            assert_eq!(
+                (decided.blocks, &decided.interim_analyses[..]),
+                (24, &[6, 12, 18, 24, 36, 48][..])
+            );
+            assert!(
+                (0..12).all(|case| rounds(&decided, case).rounds >= FEWEST_ROUNDS),
+                "{decided:?}"
+            );
+            assert_eq!(rounds(&decided, 1).units, 3);
+        }
+        // Less time makes rounds fewer first, and then blocks.
+        let decided = decide(0.01, 60.0, 3);
         assert!(
-            (0..12).all(|case| rounds(&decided, case).rounds >= FEWEST_ROUNDS),
+            (6..24).contains(&decided.blocks) && rounds(&decided, 0).rounds >= FEWEST_ROUNDS,
             "{decided:?}"
-        );
-        assert_eq!(rounds(&decided, 1).units, 3);
-        let decided = decide(0.01, 280.0, 3);
-        assert_eq!(
-            (decided.blocks, &decided.interim_analyses[..]),
-            (12, &[6, 9, 12, 18, 24][..])
         );
     }
 
@@ -1373,7 +1382,11 @@ mod tests {
             (rounds(&decided, 0).units, rounds(&decided, 1).units),
             (1, 5)
         );
-        assert!(seconds(&decided, 1) < seconds(&decided, 0), "{decided:?}");
+        let of_unit = |case| {
+            let Rounds { rounds, units, .. } = rounds(&decided, case);
+            seconds(&decided, case) / f64::from(rounds * units)
+        };
+        assert!(of_unit(1) < of_unit(0), "{decided:?}");
     }
 
     #[test]

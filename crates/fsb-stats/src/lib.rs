@@ -66,7 +66,7 @@ pub use normality::{Normality, normality};
 pub use page::{
     Correlation, Weighted, geometric_mean, hold_groups_over_page, hold_over_page, overall,
 };
-pub use planning::{CaseState, blocks_to_scale, warm_up_length};
+pub use planning::{CaseState, NARROW, blocks_to_scale, warm_up_length};
 pub use random_effects::{
     GroupMean, Heterogeneity, Moderator, RandomEffects, TauMethod, moderator, random_effects,
 };

@@ -23,13 +23,13 @@ pub struct CaseState {
     /// `None` if no target has a value.
     pub half_width: Option<f64>,
     /// Whether the case needs no more blocks: its intervals are as narrow as requested, or, without
-    /// a request, it is decided and they are no wider than 2 θ.
+    /// a request, it is decided and they are no wider than ⅔ θ.
     pub enough: bool,
 }
 
 /// A decided case continues while an interval is wider than this many θ, because readers use the
 /// ratio, too, and more time seldom decides the remaining cases.
-const NARROW: f64 = 2.0;
+pub const NARROW: f64 = 2.0 / 3.0;
 
 impl Ranking {
     /// Returns the state of the case on a page that has `pairs_on_page` pairs in all its cases.
@@ -186,12 +186,18 @@ mod tests {
 
     #[test]
     fn a_row_is_decided_when_every_pair_is() {
-        let clear = [
-            target(100.0, 0.01, 6, 0),
-            target(150.0, 0.01, 6, 1),
-            target(50.0, 0.01, 6, 2),
-        ];
-        assert!(state(&clear, None).decided && state(&clear, None).enough);
+        let clear = |spread| {
+            [
+                target(100.0, spread, 6, 0),
+                target(150.0, spread, 6, 1),
+                target(50.0, spread, 6, 2),
+            ]
+        };
+        let narrow = state(&clear(0.002), None);
+        assert!(narrow.decided && narrow.enough, "{narrow:?}");
+        let wide = state(&clear(0.01), None);
+        assert!(wide.decided && !wide.enough, "{wide:?}");
+        let clear = clear(0.01);
         let equal = [target(100.0, 0.004, 6, 0), target(100.0, 0.004, 6, 1)];
         assert!(state(&equal, None).decided);
         let one_is_open = [

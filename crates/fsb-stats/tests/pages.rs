@@ -132,7 +132,7 @@ struct Seen {
 /// The analyses that a run of this number of blocks plans.
 fn planned(blocks: u32, rotation: u32) -> Vec<u32> {
     let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
-    let mut after: Vec<u32> = [at(0.5), at(0.75)]
+    let mut after: Vec<u32> = [at(0.25), at(0.5), at(0.75)]
         .into_iter()
         .filter(|at| *at >= 6 && *at < blocks)
         .collect();
@@ -350,7 +350,7 @@ fn pages_of_equals_seldom_show_a_difference() {
         (3, 6),
         (3, 12),
         (3, 18),
-        (3, 21),
+        (3, 24),
         (6, 6),
         (6, 12),
     ] {
@@ -439,7 +439,7 @@ fn real_differences_are_found() {
         (3, 6, 6.0, 0.09),
         (3, 12, 7.2, 0.055),
         (3, 18, 7.5, 0.045),
-        (3, 21, 7.5, 0.045),
+        (3, 24, 7.5, 0.035),
     ] {
         let setting = Setting {
             targets,

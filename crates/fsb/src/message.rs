@@ -256,6 +256,17 @@ pub fn notify<'f>(notice: &Notice, fields: impl IntoIterator<Item = (&'f str, Va
     emit(&message, &[text.to_owned()]);
 }
 
+/// Prints a text of several lines that has a code and fields for programs.
+pub fn notify_lines<'f>(
+    notice: &Notice,
+    fields: impl IntoIterator<Item = (&'f str, Value)>,
+    text: &str,
+) {
+    let message = Message::of_notice(notice, fsb_model::code::fields(fields), text);
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    emit(&message, &lines);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -168,6 +168,34 @@ fn basis(screen: &mut Lines, view: &View<'_>) {
     }
 }
 
+/// Returns the answer and the table of a run that continues, with the verdicts that the run would
+/// have if it ended now. `made` and `planned` are numbers of blocks. Returns `None` before the first
+/// interim analysis: until then nothing is judged.
+pub fn answer_so_far(
+    report: &Report<'_>,
+    (made, planned): (u32, u32),
+    width: usize,
+) -> Option<String> {
+    let readable = report.readable();
+    let view = readable.view();
+    if !view.cells().any(|cell| cell.verdict().is_some()) {
+        return None;
+    }
+    let names = Names::new(view.names.iter().map(String::as_str));
+    let mut screen = Lines::new(width, false);
+    let blocks = counted(planned as usize, "block");
+    screen.say(
+        &format!("So far, {made} of {blocks}: {}", view.headline()),
+        "",
+        "",
+    );
+    table(&mut screen, &view, &names);
+    for note in &view.legend {
+        screen.say(note, "  ", "  ");
+    }
+    Some(screen.text())
+}
+
 /// Returns the table alone, for a run that continues: each row with its present intervals. Verdicts
 /// are given at the planned interim analyses, so the table has no marks of verdicts.
 pub fn table_so_far(report: &Report<'_>, width: usize) -> String {

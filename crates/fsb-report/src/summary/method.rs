@@ -2,7 +2,7 @@
 
 use fsb_model::RunRecord;
 use fsb_model::run::Placement;
-use fsb_stats::{FEWEST_JUDGED, Method, NOISY, Resolution, UNRELIABLE};
+use fsb_stats::{FEWEST_JUDGED, Method, NARROW, NOISY, Resolution, UNRELIABLE};
 
 use super::headline;
 use super::model::Numbers;
@@ -77,7 +77,7 @@ fn interim_analyses(record: &RunRecord) -> Option<Paragraph> {
              analysis has the rest, so that all analyses together hold with 95 %. The last analysis is final if the budget or \
              a number of blocks ended the run. It is an interim analysis if results or a signal ended it.",
             listed(&planned),
-            percent(2.0 * record.plan.theta)
+            percent(NARROW * record.plan.theta)
         ),
     })
 }

@@ -417,7 +417,7 @@ fn side_by_side_is_told_with_its_looks_and_rounds() {
 }
 
 #[test]
-fn cases_that_are_decided_need_no_more_blocks() {
+fn cases_are_decided_before_their_intervals_are_narrow() {
     let (record, trials) = sample::side_by_side(&["ext4", "xfs"], 9);
     let states = case_states(&record, &trials);
     let state = |label: &str| {
@@ -427,8 +427,9 @@ fn cases_that_are_decided_need_no_more_blocks() {
             .unwrap()
             .state
     };
-    assert!(state("random write 4K, durable each").enough, "{states:?}");
-    assert!(!state("delete 4K files, durable").enough, "{states:?}");
+    let clear = state("random write 4K, durable each");
+    assert!(clear.decided && !clear.enough, "{states:?}");
+    assert!(!state("delete 4K files, durable").decided, "{states:?}");
     assert_eq!(states.len(), 12);
 }
 

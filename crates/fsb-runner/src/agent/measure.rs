@@ -205,6 +205,21 @@ pub(super) fn measure_case(
     case.replies(watched)
 }
 
+/// Returns whether the case empties the caches of the kernel.
+pub(super) fn empties_caches(slots: &[SlotWorkers<'_>], request: &MeasureRequest) -> bool {
+    let begins_cold = workload::parse(&request.workload, &request.sizing)
+        .is_ok_and(|job| job.profile().cache.begins_cold());
+    begins_cold
+        && slots.iter().any(|workers| {
+            let abilities = &workers.target.abilities;
+            abilities.fake.is_none()
+                && matches!(
+                    abilities.cold,
+                    Some(ColdMethod::Remount | ColdMethod::DropCaches)
+                )
+        })
+}
+
 /// Checks that the target has room for all units together.
 fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure> {
     let short = |needed: String, free: String| {
@@ -870,10 +885,12 @@ impl Case<'_, '_> {
                 if let Some(failure) = self.out_of_time() {
                     return self.end_early(&failure, rounds - index);
                 }
-                if let Some(at) = restless.filter(|_| spares > 0 && counts) {
-                    spares -= 1;
+                if let Some(at) = restless.filter(|_| counts) {
                     self.places[at].tally.restless += 1;
-                    continue;
+                    if spares > 0 {
+                        spares -= 1;
+                        continue;
+                    }
                 }
                 if counts {
                     self.keep(samples);

@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use crate::agent::{Agent, AgentError, TrialReply};
 use crate::event::{Event, Journal, Observer};
 use crate::planner::{
-    self, Case, InRounds, SAMPLE_SECONDS, SequentialCost, SequentialTrial, UnitCost, WARM_UP,
-    sequential_seconds, sets,
+    self, AROUND, Case, InRounds, SAMPLE_SECONDS, SequentialCost, SequentialTrial, UnitCost,
+    WARM_UP, sequential_seconds, sets,
 };
 use crate::wall_clock;
 use crate::work::{self, CellUnit, ParsedCell, Work};
@@ -436,7 +436,8 @@ impl CellState {
             timed: timed_seconds,
             wall,
             prepare,
-            fixed: spent.set_up + files,
+            // The planner adds the steps around each sample.
+            fixed: (spent.set_up - AROUND * (timed.len() as f64 + 1.0)).max(0.0) + files,
         });
     }
 

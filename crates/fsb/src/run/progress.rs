@@ -54,6 +54,8 @@ pub struct Progress {
     block: u32,
     /// Whether this is a race: its lines name race rounds.
     race_rounds: bool,
+    /// Whether `--verbose` printed the first answer.
+    is_answered: bool,
     /// Half of the widest interval after the last block, as a share of its value.
     half_width: Option<f64>,
     /// Failures that were printed, by target, workload, reason and whether the trial is retried: a
@@ -105,6 +107,7 @@ impl Progress {
             making: Vec::new(),
             block: 0,
             race_rounds: race,
+            is_answered: false,
             half_width: None,
             failures: BTreeSet::new(),
             refused: BTreeMap::new(),
@@ -163,29 +166,54 @@ impl Progress {
         });
     }
 
-    /// Shows the results so far above the bar after a block, if the terminal has room for them.
-    fn show_table(&mut self, record: &RunRecord, trials: &[Trial]) {
-        /// The bar, the line of the prompt, and one to spare.
-        const BESIDE: usize = 3;
-        if self.bar.is_hidden() || record.plan.race.is_some() || self.host.is_some() {
+    /// Shows the results so far above the bar after a block: what the terminal has room for of the
+    /// answer with its table, and the table alone. `--verbose` prints the first answer into a log.
+    fn show_results(&mut self, record: &RunRecord, trials: &[Trial]) {
+        let in_log = self.lines && self.verbosity.verbose && !self.is_answered;
+        if record.plan.race.is_some() || self.host.is_some() || (self.bar.is_hidden() && !in_log) {
             return;
         }
+        let blocks = (self.block, record.blocks_planned.unwrap_or(self.block));
+        let is_analysed = record
+            .interim_analyses
+            .first()
+            .is_some_and(|first| *first <= self.block);
+        // After the last block, the report follows.
+        if in_log && (!is_analysed || blocks.0 >= blocks.1) {
+            return;
+        }
+        let summary = summary::of_run_in_memory(record, trials);
+        let report = Report::of_run(&summary, trials);
+        let answer = |width| {
+            let answer = text::answer_so_far(&report, blocks, width);
+            answer.filter(|_| is_analysed)
+        };
+        if in_log {
+            let Some(answer) = answer(terminal::columns(std::io::stderr())) else {
+                return;
+            };
+            self.is_answered = true;
+            let fields = [("made", blocks.0.into()), ("planned", blocks.1.into())];
+            return self.bar.suspend(|| {
+                message::notify_lines(&notice::ANSWER_SO_FAR, fields, &answer);
+            });
+        }
+        self.half_width =
+            summary::widest_interval(record, trials).and_then(|widest| widest.half_width);
         let Ok(terminal) = rustix::termios::tcgetwinsize(std::io::stderr()) else {
             return;
         };
-        self.half_width =
-            summary::widest_interval(record, trials).and_then(|widest| widest.half_width);
-        let summary = summary::of_run_in_memory(record, trials);
-        let table = text::table_so_far(
-            &Report::of_run(&summary, trials),
-            usize::from(terminal.ws_col),
-        );
-        let fits = table.lines().count() + BESIDE <= usize::from(terminal.ws_row)
-            && table
-                .lines()
-                .all(|line| line.chars().count() < usize::from(terminal.ws_col));
-        if fits {
-            self.bar.set_prefix(format!("{table}\n"));
+        let (columns, rows) = (usize::from(terminal.ws_col), usize::from(terminal.ws_row));
+        let candidates = [
+            answer(columns.saturating_sub(1)),
+            Some(text::table_so_far(&report, columns)),
+        ];
+        let shown = candidates
+            .into_iter()
+            .flatten()
+            .find(|text| fits(text, columns, rows));
+        if let Some(shown) = shown {
+            self.bar.set_prefix(format!("{shown}\n"));
         }
     }
 
@@ -230,6 +258,13 @@ impl Progress {
             .map_or(0, |(done, of)| BAR + format!(" {done}/{of} ").len());
         terminal::columns(std::io::stderr()).saturating_sub(numbers + 2)
     }
+}
+
+/// Returns whether a terminal has room for a text above the bar.
+fn fits(text: &str, columns: usize, rows: usize) -> bool {
+    /// The bar, the line of the prompt, and one to spare.
+    const BESIDE: usize = 3;
+    text.lines().count() + BESIDE <= rows && text.lines().all(|line| line.chars().count() < columns)
 }
 
 /// The width of the bar.
@@ -478,7 +513,7 @@ impl Observer for Progress {
                 self.show_trials();
                 self.message(&self.trial);
             }
-            Event::Block { record, trials } => self.show_table(record, trials),
+            Event::Block { record, trials } => self.show_results(record, trials),
             Event::Working(progress) => {
                 let before = self.told.replace((progress.done, Instant::now()));
                 if let Some(live) = live(progress, before) {
