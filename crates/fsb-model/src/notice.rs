@@ -55,7 +55,7 @@ notices! {
     COPYING = "note/copying", "host, bytes", "fsb is copied to a host of --on.";
     ESTIMATE = "note/estimate", "blocks, cells, seconds, fits", "The estimated duration before warm-up, and whether the budget holds it.";
     STOPPING_RULE = "note/stopping-rule", "rule", "The rule that ends the run, as in run.json.";
-    ANSWER_SO_FAR = "note/answer-so-far", "made, planned", "The answer after the first interim analysis, with --verbose. The fields are numbers of blocks.";
+    ANSWER_SO_FAR = "note/answer-so-far", "made, planned", "The answer after the first interim analysis.";
     RETRIED = "note/retried", "target, workload", "A trial that interference affected is retried.";
     TRIAL_FAILED = "note/trial-failed", "target, workload, retried, reason, errno", "A trial failed or was invalid. `reason` is the code of its reason, and `errno` the name of the kernel's error, or `null`.";
     TARGET_FAILED = "note/target-failed", "target, reason, errno", "A target could not be made, so all its trials of the block fail, or of the run if it is a candidate of a race.";

@@ -53,8 +53,8 @@ const FEWEST_ROUNDS: f64 = 3.0;
 const FEWEST_WITHOUT_CHOICE: f64 = 2.0;
 /// The maximum number of rounds. More rounds are worth less than another block.
 const MOST_ROUNDS: f64 = 24.0;
-/// The budget decides about rounds in steps of this size. The cells whose rounds cost least have one
-/// more first.
+/// The budget decides about rounds in steps of this size: the cells whose rounds cost least have
+/// one more first.
 const STEP: f64 = 0.25;
 /// Rounds of a run with a requested number of blocks.
 const USUAL_ROUNDS: f64 = 8.0;

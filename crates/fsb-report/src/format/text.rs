@@ -169,8 +169,8 @@ fn basis(screen: &mut Lines, view: &View<'_>) {
 }
 
 /// Returns the answer and the table of a run that continues, with the verdicts that the run would
-/// have if it ended now. `made` and `planned` are numbers of blocks. Returns `None` before the first
-/// interim analysis: until then nothing is judged.
+/// have if it ended now. `made` and `planned` are numbers of blocks. Returns `None` if nothing is
+/// judged yet.
 pub fn answer_so_far(
     report: &Report<'_>,
     (made, planned): (u32, u32),
