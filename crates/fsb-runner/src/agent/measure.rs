@@ -885,12 +885,8 @@ impl Case<'_, '_> {
                 if let Some(failure) = self.out_of_time() {
                     return self.end_early(&failure, rounds - index);
                 }
-                if let Some(at) = restless.filter(|_| counts) {
-                    self.places[at].tally.restless += 1;
-                    if spares > 0 {
-                        spares -= 1;
-                        continue;
-                    }
+                if self.retries(restless.filter(|_| counts), &mut spares) {
+                    continue;
                 }
                 if counts {
                     self.keep(samples);
@@ -898,6 +894,15 @@ impl Case<'_, '_> {
                 break;
             }
         }
+    }
+
+    /// Counts a round in which this target was not idle. Returns whether a spare round is left.
+    fn retries(&mut self, restless: Option<usize>, spares: &mut u32) -> bool {
+        let Some(at) = restless else { return false };
+        self.places[at].tally.restless += 1;
+        let is_left = *spares > 0;
+        *spares -= u32::from(is_left);
+        is_left
     }
 
     fn out_of_time(&self) -> Option<Failure> {
