@@ -152,7 +152,7 @@ pub(crate) fn chi_squared_quantile(probability: f64, degrees: f64) -> f64 {
 /// Newton's method on the tail probability from a good first guess, within a bracket, for steps
 /// near the ends are rounded. (The library's own inverse runs forever at a thousand million degrees
 /// of freedom.)
-pub(crate) fn t_quantile(level: f64, degrees: f64) -> f64 {
+pub fn t_quantile(level: f64, degrees: f64) -> f64 {
     let degrees = degrees.clamp(FEWEST_DEGREES, MOST_DEGREES);
     let scale =
         ln_gamma((degrees + 1.0) / 2.0) - ln_gamma(degrees / 2.0) - 0.5 * (degrees * PI).ln();

@@ -30,7 +30,7 @@ use crate::peers::{self, Median};
 const TARGETS: [&str; 2] = ["ext4", "xfs"];
 /// The directory of images in memory.
 const MEMORY: &str = "/dev/shm";
-const IMAGE: Bytes = Bytes(2 << 30);
+pub(crate) const IMAGE: Bytes = Bytes(2 << 30);
 /// Seconds that each side of a pair should take, because fio reports whole milliseconds.
 const LENGTH: f64 = 0.8;
 /// The time limit for touching a virtual machine's memory in advance.
@@ -129,19 +129,10 @@ fn still() -> anyhow::Result<Machine> {
 fn compare(place: &Place<'_>, row: &AgreeCase, pairs: u32, scratch: &Path) -> anyhow::Result<Line> {
     let root = place.directory.join("row");
     std::fs::create_dir(&root)?;
-    let most = if row.own_files() {
-        (IMAGE.0 / 5 * 2 / row.space().max(1)).clamp(1, MOST_UNITS)
-    } else {
-        MOST_UNITS
-    };
-    let units = calibrate(row, &root, most)?;
+    let units = calibrate(row, &root, most_units(row))?;
     let jobs: PathBuf = scratch.join(format!("jobs-{units}"));
     let fio = Fio::new(&jobs, row, units, IMAGE, &root)?;
-    let ours = Ours {
-        row,
-        root: &root,
-        units,
-    };
+    let ours = Ours::new(row, &root, units);
     if row.prepared {
         ours.prepare()?;
         fio.link(&ours.files()?)?;
@@ -165,11 +156,20 @@ fn compare(place: &Place<'_>, row: &AgreeCase, pairs: u32, scratch: &Path) -> an
     })
 }
 
+/// Returns the number of units for which the image has room.
+pub(crate) fn most_units(row: &AgreeCase) -> u64 {
+    if row.own_files() {
+        (IMAGE.0 / 5 * 2 / row.space().max(1)).clamp(1, MOST_UNITS)
+    } else {
+        MOST_UNITS
+    }
+}
+
 /// Returns the number of units that take about as long as one side of a pair should.
-fn calibrate(row: &AgreeCase, root: &Path, most: u64) -> anyhow::Result<u64> {
+pub(crate) fn calibrate(row: &AgreeCase, root: &Path, most: u64) -> anyhow::Result<u64> {
     let mut units = 1;
     loop {
-        let ours = Ours { row, root, units };
+        let ours = Ours::new(row, root, units);
         if row.prepared {
             ours.prepare()?;
         }
@@ -244,20 +244,24 @@ impl Line {
 }
 
 /// A case with its unit.
-struct AgreeCase {
+pub(crate) struct AgreeCase {
     /// The label in tables.
-    label: String,
+    pub(crate) label: String,
     /// The position in the suite, from 1.
     number: usize,
     /// Whether nothing of its files may be in memory.
     cold: bool,
     /// Whether its files exist before the measurement.
-    prepared: bool,
+    pub(crate) prepared: bool,
     unit: CellUnit,
 }
 
 /// Returns the cases that have units and one of the labels `possible`.
-fn all_cases(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec<AgreeCase>> {
+pub(crate) fn all_cases(
+    suite: &str,
+    image: Bytes,
+    possible: &[String],
+) -> anyhow::Result<Vec<AgreeCase>> {
     let plan = PlanFile {
         targets: vec![typed("ext4")],
         settings: Settings::default()
@@ -325,15 +329,19 @@ impl AgreeCase {
 // The FSBench side of a pair: the steps of a trial, each in a separate process.
 
 /// A case on a file system.
-struct Ours<'r> {
+pub(crate) struct Ours<'r> {
     row: &'r AgreeCase,
     root: &'r Path,
     units: u64,
 }
 
-impl Ours<'_> {
+impl<'r> Ours<'r> {
+    pub(crate) fn new(row: &'r AgreeCase, root: &'r Path, units: u64) -> Ours<'r> {
+        Ours { row, root, units }
+    }
+
     /// Creates the files.
-    fn prepare(&self) -> anyhow::Result<()> {
+    pub(crate) fn prepare(&self) -> anyhow::Result<()> {
         self.step(Step::Prepare, 0).map(drop)
     }
 
@@ -367,7 +375,7 @@ impl Ours<'_> {
     }
 
     /// Returns the files, unit by unit.
-    fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
+    pub(crate) fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         let mut waiting = vec![self.root.join("fsb-set")];
         while let Some(directory) = waiting.pop() {
@@ -407,7 +415,7 @@ fn begin(row: &AgreeCase, root: &Path) -> anyhow::Result<()> {
 const ROUNDED: f64 = 0.0005;
 
 /// A section of the job file, on a file system.
-struct Fio<'r> {
+pub(crate) struct Fio<'r> {
     row: &'r AgreeCase,
     jobs: PathBuf,
     section: String,
@@ -435,7 +443,7 @@ fn export_jobs(suite: &str, directory: &Path, units: u64, image: Bytes) -> anyho
 
 /// Returns the labels of the cases in the job file. Each label is in the comment before its
 /// section.
-fn fio_labels(suite: &str, image: Bytes) -> anyhow::Result<Vec<String>> {
+pub(crate) fn fio_labels(suite: &str, image: Bytes) -> anyhow::Result<Vec<String>> {
     let directory = tempfile::tempdir()?;
     let text = std::fs::read_to_string(export_jobs(suite, directory.path(), 1, image)?)?;
     let lines: Vec<&str> = text.lines().collect();
@@ -447,7 +455,7 @@ fn fio_labels(suite: &str, image: Bytes) -> anyhow::Result<Vec<String>> {
 
 impl<'r> Fio<'r> {
     /// Finds the section of the case.
-    fn new(
+    pub(crate) fn new(
         directory: &Path,
         row: &'r AgreeCase,
         units: u64,
@@ -478,7 +486,7 @@ impl<'r> Fio<'r> {
     }
 
     /// Gives the files the names that fio has for them.
-    fn link(&self, files: &[PathBuf]) -> anyhow::Result<()> {
+    pub(crate) fn link(&self, files: &[PathBuf]) -> anyhow::Result<()> {
         std::fs::create_dir(self.files())?;
         files.iter().enumerate().try_for_each(|(number, file)| {
             std::fs::hard_link(file, self.files().join(number.to_string()))
@@ -487,7 +495,7 @@ impl<'r> Fio<'r> {
     }
 
     /// Returns the seconds of a unit.
-    fn measure(&self, pair: u32) -> anyhow::Result<f64> {
+    pub(crate) fn measure(&self, pair: u32) -> anyhow::Result<f64> {
         if !self.row.prepared {
             std::fs::create_dir(self.files())?;
         }

@@ -68,6 +68,8 @@ pub enum BenchPart {
     Replay,
     /// Rows of the suite 'quick' beside fio's of the exported job file.
     Agree,
+    /// The time of fio in turn for the intervals of a run of five minutes.
+    Answer,
     /// `fsb iozone` beside IOzone.
     Iozone,
     /// `fsb postmark` beside PostMark.

@@ -9,6 +9,7 @@
 )]
 
 mod agree;
+mod answer;
 mod backends;
 mod bench;
 mod book;
@@ -108,6 +109,9 @@ fn measure(options: &bench::Options) -> anyhow::Result<()> {
     }
     if wanted(BenchPart::Agree) {
         agree::run(options)?;
+    }
+    if wanted(BenchPart::Answer) {
+        answer::run(options)?;
     }
     if wanted(BenchPart::Iozone) {
         emulations::iozone(options)?;
