@@ -62,7 +62,7 @@ check:  ## format, lints, licences, documentation, wording, generated files, dep
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	$(XTASK) licences
 
-bench: release  ## the engine beside a bare loop and fio, the comparison beside a script
+bench: release build  ## the program beside an earlier one and its peers
 	@scripts/install bench
 	$(CARGO) run --release --locked --package xtask --no-default-features -- bench
 

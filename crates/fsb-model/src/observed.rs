@@ -84,8 +84,8 @@ pub struct Observed {
     /// Repetitions or rounds that the time limit did not allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repetitions_left_out: Option<u32>,
-    /// Rounds in which this target moved data during a sample of another target. Spare rounds
-    /// repeated them.
+    /// Rounds in which this target moved data during a sample of another target. Such a round was
+    /// retried if a spare one was left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds_not_idle: Option<u32>,
     /// The end of what a command printed.

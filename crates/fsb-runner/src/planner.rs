@@ -26,10 +26,10 @@ use fsb_model::run::Rounds;
 use fsb_model::{Amount, Durability, Plan, Repetition};
 
 /// The desired number of blocks of a budget whose cells are measured as wholes.
-pub(super) const BLOCKS: u32 = 12;
+const BLOCKS: u32 = 12;
 /// As [`BLOCKS`], for cells in rounds. Twelve blocks of twice as many rounds have intervals as
 /// narrow, but their first interim analysis comes twice as late.
-const BLOCKS_IN_ROUNDS: u32 = 24;
+pub(super) const BLOCKS_IN_ROUNDS: u32 = 24;
 /// Share of the time left that blocks may fill. The rest is for time that warm-up could not
 /// foresee.
 const FILL: f64 = 0.95;
@@ -456,9 +456,8 @@ impl Basis<'_> {
     fn in_rounds(&self, scale: f64) -> (Size<f64>, Vec<u32>) {
         let within = |seconds: f64| {
             let steps = (MOST_ROUNDS / STEP) as u32;
-            let rounds = (1..=steps).rev().map(|step| f64::from(step) * STEP);
+            let mut rounds = (1..=steps).rev().map(|step| f64::from(step) * STEP);
             rounds
-                .into_iter()
                 .find(|rounds| self.block_seconds(scale, *rounds) <= seconds)
                 .unwrap_or(0.0)
         };
@@ -486,7 +485,8 @@ impl Basis<'_> {
             Repetition::Precision { .. } => BLOCK_LIMIT,
         };
         let fewest = fewest_blocks(rotation);
-        let mut blocks = BLOCKS_IN_ROUNDS.next_multiple_of(rotation);
+        let desired = BLOCKS_IN_ROUNDS.next_multiple_of(rotation);
+        let mut blocks = desired.min(most / rotation * rotation).max(fewest);
         loop {
             let rounds = within(budget / f64::from(blocks));
             if rounds >= MOST_ROUNDS {
@@ -538,10 +538,11 @@ impl Basis<'_> {
     /// Returns the rounds of one cell if other cells have `rounds`: at most as many as its files
     /// have room for.
     fn rounds_of(&self, in_rounds: &InRounds, units: u32, rounds: f64) -> u32 {
+        // The fewest rounds leave no choice.
+        let share = (rounds - FEWEST_WITHOUT_CHOICE).clamp(0.0, 1.0);
+        let weight = 1.0 + (self.weight(in_rounds, units) - 1.0) * share;
         let rounds = if in_rounds.single { 1.0 } else { rounds };
-        let rounds = (rounds * self.weight(in_rounds, units))
-            .round()
-            .min(MOST_ROUNDS) as u32;
+        let rounds = (rounds * weight).floor().min(MOST_ROUNDS) as u32;
         if !in_rounds.own_files {
             return rounds;
         }
@@ -1184,6 +1185,18 @@ mod tests {
             (6..24).contains(&decided.blocks) && rounds(&decided, 0).rounds >= FEWEST_ROUNDS,
             "{decided:?}"
         );
+    }
+
+    #[test]
+    fn no_more_blocks_are_planned_than_a_budget_may_have() {
+        for rotation in 1..=MOST_BLOCKS {
+            let decided = decide(0.0001, 1e6, rotation);
+            assert!(
+                decided.blocks <= MOST_BLOCKS.max(fewest_blocks(rotation)),
+                "{rotation}: {}",
+                decided.blocks
+            );
+        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! How long fio takes in turn for the intervals that one run of fsb reaches in five minutes: the
-//! exported job file on one file system after the other, repeated, and compared by Welch's t.
+//! The time that fio takes in turn for the intervals that one run of fsb reaches in five minutes.
 //!
-//! Both sides compare ext4, xfs and btrfs on the cases of `quick` that fio supports. A few
-//! repetitions give fio's variance and its seconds per repetition; the number of repetitions that
-//! the half-width needs follows from them. What Welch's t cannot see (changes of the machine between
-//! one file system's turn and the next) is not charged to fio.
+//! The exported job file runs on one file system after the other, repeated, and is compared by
+//! Welch's t. Both sides compare ext4, xfs and btrfs on the cases of `quick` that fio supports. A
+//! few repetitions give fio's variance and its seconds per repetition. The number of repetitions
+//! that a half-width needs follows from them. Changes of the machine between the turns of two file
+//! systems, which Welch's t cannot see, are not charged to fio.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,6 +34,12 @@ const MOST: u32 = 1_000_000;
 /// Resamples of fio's repetitions for the interval of the ratio.
 const RESAMPLES: usize = 400;
 
+/// The half-widths of the logarithms of the ratios of one case.
+struct Judged {
+    label: String,
+    half_widths: Vec<f64>,
+}
+
 /// fio's repetitions of one case on one file system.
 struct Repeated {
     logs: Vec<f64>,
@@ -49,9 +55,10 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     let directory = peers::work_directory(&options.dir)?;
     let rows = all_cases("quick", IMAGE, &fio_labels("quick", IMAGE)?)?;
-    let (half_widths, took) = answer_of_fsb(directory.path())?;
+    let (judged, took) = answer_of_fsb(directory.path())?;
     peers::leave_mounts()?;
-    let mut repeated: Vec<Vec<Repeated>> = rows.iter().map(|_| Vec::new()).collect();
+    let mut repeated = Vec::new();
+    repeated.resize_with(rows.len(), Vec::new);
     let mut making = 0.0;
     for target in TARGETS {
         let mount = directory.path().join(target);
@@ -64,12 +71,12 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         }
         peers::unmount(&mount);
     }
-    print(&rows, &half_widths, &repeated, (making, took));
+    print(&rows, &judged, &repeated, (making, took));
     Ok(())
 }
 
 /// Runs fsb. Returns the half-width of the logarithm of each ratio by label, and its seconds.
-fn answer_of_fsb(directory: &Path) -> anyhow::Result<(Vec<(String, Vec<f64>)>, f64)> {
+fn answer_of_fsb(directory: &Path) -> anyhow::Result<(Vec<Judged>, f64)> {
     let out = directory.join("run");
     let began = Instant::now();
     peers::run(
@@ -101,7 +108,10 @@ fn answer_of_fsb(directory: &Path) -> anyhow::Result<(Vec<(String, Vec<f64>)>, f
                 widths.push((high / low).ln() / 2.0);
             }
         }
-        found.push((label, widths));
+        found.push(Judged {
+            label,
+            half_widths: widths,
+        });
     }
     Ok((found, took))
 }
@@ -154,72 +164,86 @@ fn needed(first: &[f64], other: &[f64], half_width: f64) -> u32 {
 
 fn variance(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares = values.iter().map(|value| (value - mean).powi(2));
-    squares.sum::<f64>() / (values.len() - 1) as f64
+    let mut squares = 0.0;
+    for value in values {
+        squares += (value - mean).powi(2);
+    }
+    squares / (values.len() - 1) as f64
 }
 
-/// Returns the seconds of fio for a case: every file system is repeated as often as the comparison
-/// with the first one that needs most.
-fn seconds_of_case(of_targets: &[Vec<f64>], seconds: &[f64], half_widths: &[f64]) -> (u32, f64) {
-    let others = of_targets[1..].iter().zip(half_widths);
-    let repetitions = others
-        .map(|(other, half_width)| needed(&of_targets[0], other, *half_width))
-        .max()
-        .unwrap_or(2);
-    (
-        repetitions,
-        f64::from(repetitions) * seconds.iter().sum::<f64>(),
-    )
+/// A case that both sides judge.
+struct Compared<'a> {
+    repeated: &'a [Repeated],
+    half_widths: &'a [f64],
+}
+
+impl Compared<'_> {
+    /// Returns the repetitions of fio and their seconds. Every file system is repeated as often as
+    /// the comparison with the first one that needs most. With `luck`, the repetitions are drawn
+    /// anew.
+    fn cost(&self, mut luck: Option<&mut Pcg64Mcg>) -> (u32, f64) {
+        let (mut logs, mut seconds) = (Vec::new(), 0.0);
+        for one in self.repeated {
+            logs.push(match &mut luck {
+                Some(luck) => resample(&one.logs, luck),
+                None => one.logs.clone(),
+            });
+            seconds += one.seconds;
+        }
+        let mut repetitions = 2;
+        for (other, half_width) in logs[1..].iter().zip(self.half_widths) {
+            repetitions = repetitions.max(needed(&logs[0], other, *half_width));
+        }
+        (repetitions, f64::from(repetitions) * seconds)
+    }
 }
 
 fn print(
     rows: &[AgreeCase],
-    half_widths: &[(String, Vec<f64>)],
+    judged: &[Judged],
     repeated: &[Vec<Repeated>],
     (making, took): (f64, f64),
 ) {
     println!("\nfio in turn on {TARGETS:?} beside fsb with {BUDGET}\n");
-    println!("| case | half-width of fsb, % | repetitions of fio | seconds of fio |");
+    println!("| case | half-widths of fsb, % | repetitions of fio | seconds of fio |");
     println!("|---|--:|--:|--:|");
     let mut cases = Vec::new();
-    for (row, of_targets) in rows.iter().zip(repeated) {
-        let widths = half_widths.iter().find(|(label, _)| *label == row.label);
-        let Some((_, widths)) = widths.filter(|(_, widths)| widths.len() == TARGETS.len() - 1)
-        else {
+    for (row, repeated) in rows.iter().zip(repeated) {
+        let own = judged.iter().find(|case| case.label == row.label);
+        let Some(own) = own.filter(|own| own.half_widths.len() == TARGETS.len() - 1) else {
             println!("| {} | not judged | | |", row.label);
             continue;
         };
-        let logs: Vec<Vec<f64>> = of_targets.iter().map(|one| one.logs.clone()).collect();
-        let seconds: Vec<f64> = of_targets.iter().map(|one| one.seconds).collect();
-        let (repetitions, needed) = seconds_of_case(&logs, &seconds, widths);
-        let shown: Vec<String> = widths.iter().map(|w| format!("{:.1}", w * 100.0)).collect();
+        let case = Compared {
+            repeated,
+            half_widths: &own.half_widths,
+        };
+        let (repetitions, seconds) = case.cost(None);
+        let [first, second] = [0, 1].map(|at| own.half_widths[at] * 100.0);
         println!(
-            "| {} | {} | {repetitions} | {needed:.0} |",
-            row.label,
-            shown.join(", ")
+            "| {} | {first:.1}, {second:.1} | {repetitions} | {seconds:.0} |",
+            row.label
         );
-        cases.push((logs, seconds, widths));
+        cases.push(case);
     }
-    let mut luck = Pcg64Mcg::seed_from_u64(1);
-    let total = |luck: Option<&mut Pcg64Mcg>| {
-        let mut luck = luck;
-        let mut sum = making;
-        for (logs, seconds, widths) in &cases {
-            let drawn: Vec<Vec<f64>> = match &mut luck {
-                None => logs.clone(),
-                Some(luck) => logs.iter().map(|logs| resample(logs, luck)).collect(),
-            };
-            sum += seconds_of_case(&drawn, seconds, widths).1;
+    let ratio = |mut luck: Option<&mut Pcg64Mcg>| {
+        let mut seconds = making;
+        for case in &cases {
+            seconds += case.cost(luck.as_deref_mut()).1;
         }
-        sum / took
+        seconds / took
     };
-    let ratio = total(None);
-    let mut drawn: Vec<f64> = (0..RESAMPLES).map(|_| total(Some(&mut luck))).collect();
+    let mut luck = Pcg64Mcg::seed_from_u64(1);
+    let mut drawn = Vec::new();
+    for _ in 0..RESAMPLES {
+        drawn.push(ratio(Some(&mut luck)));
+    }
     drawn.sort_by(f64::total_cmp);
     let at = |share: f64| drawn[(share * (RESAMPLES - 1) as f64) as usize];
+    let ratio = ratio(None);
     let verdict = if ratio >= GOAL { "kept" } else { "MISSED" };
     println!(
-        "\nfio's seconds for these cases / those of fsb ({took:.0}, for twelve cases): {ratio:.1} \
+        "\nseconds of fio for these cases / those of fsb ({took:.0}, for twelve): {ratio:.1} \
          [{:.1}, {:.1}] (goal {GOAL}: {verdict})",
         at(0.025),
         at(0.975)
@@ -228,10 +252,11 @@ fn print(
 
 /// Draws as many values with replacement.
 fn resample(values: &[f64], luck: &mut Pcg64Mcg) -> Vec<f64> {
-    let count = values.len();
-    (0..count)
-        .map(|_| values[luck.next_u64() as usize % count])
-        .collect()
+    let mut drawn = Vec::new();
+    for _ in values {
+        drawn.push(values[luck.next_u64() as usize % values.len()]);
+    }
+    drawn
 }
 
 #[cfg(test)]
@@ -240,10 +265,11 @@ mod tests {
 
     #[test]
     fn repetitions_grow_with_the_square_of_the_precision() {
-        let first: Vec<f64> = (0..20)
-            .map(|turn| 0.05 * f64::from(turn * 7 % 20))
-            .collect();
-        let other: Vec<f64> = first.iter().rev().map(|log| log * 1.1).collect();
+        let (mut first, mut other) = (Vec::new(), Vec::new());
+        for turn in 0..20 {
+            first.push(0.05 * f64::from(turn * 7 % 20));
+            other.push(0.06 * f64::from(turn * 3 % 20));
+        }
         let [coarse, fine] = [0.1, 0.01].map(|width| f64::from(needed(&first, &other, width)));
         assert!((95.0..101.0).contains(&(fine / coarse)), "{coarse} {fine}");
     }

@@ -193,6 +193,10 @@ fn rate(fsb: &Path, job: &Path) -> anyhow::Result<f64> {
 /// one, each into an empty directory.
 fn print_builds(directory: &Path, builds: u32) -> anyhow::Result<()> {
     let Some(before) = env::var_os(BEFORE_SOURCE).map(PathBuf::from) else {
+        ensure!(
+            builds == 0,
+            "--builds {builds} needs an earlier source, which {BEFORE_SOURCE} names"
+        );
         println!("  {BEFORE_SOURCE} names no earlier source: builds are left out");
         return Ok(());
     };

@@ -43,12 +43,13 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// Build, size and start of the program beside an earlier one and PostMark. Then the hot loop
-    /// beside a bare C loop and fio, on one file in the page cache; every backend beside fio; rows
-    /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark`
-    /// beside PostMark and `fsb filebench` beside filebench; `fsb compare` beside a script and, on
-    /// runs, beside an earlier build; `fsb history` and `fsb serve` beside SQLite and a static
-    /// file; reads after a heavy write beside reads alone; then `fsb-mpi` beside `fsb run` with as
-    /// many processes.
+    /// beside a bare C loop and fio, on one file in the page cache; every backend beside fio; a
+    /// recorded program beside its replay. Then rows of the suite 'quick' beside the same rows of
+    /// fio, and the time of fio in turn for the same intervals. Then `fsb iozone` beside IOzone,
+    /// `fsb postmark` beside PostMark and `fsb filebench` beside filebench; `fsb compare` beside a
+    /// script and, on runs, beside an earlier build. Last, `fsb history` and `fsb serve` beside
+    /// SQLite and a static file; reads after a heavy write beside reads alone; `fsb-mpi` beside
+    /// `fsb run` with as many processes.
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
     Book,

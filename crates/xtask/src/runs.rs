@@ -53,7 +53,7 @@ const USES: [Use; 3] = [
     },
     Use {
         name: "fsb report of a run with a damaged line",
-        arguments: |pair| report(&pair.damaged, &pair.page),
+        arguments: |pair| report(&pair.damaged, &pair.damaged.with_extension("html")),
         time: 0.5,
         memory: 1.0,
     },

@@ -197,7 +197,7 @@ pub fn answer_so_far(
 }
 
 /// Returns the table alone, for a run that continues: each row with its present intervals. Verdicts
-/// are given at the planned interim analyses, so the table has no marks of verdicts.
+/// are given from the first interim analysis on, so the table has no marks of verdicts.
 pub fn table_so_far(report: &Report<'_>, width: usize) -> String {
     let readable = report.readable();
     let mut view = readable.view();
@@ -635,7 +635,7 @@ fn quantile_text(found: &Secondary) -> String {
 mod tests {
     use fsb_model::metric::{LATENCY_MAX, LATENCY_P50};
 
-    use super::tails;
+    use super::{answer_so_far, tails};
     use crate::report::Report;
     use crate::sample;
     use crate::summary::Summary;
@@ -669,6 +669,26 @@ mod tests {
             .for_each(|trial| trial.metrics.truncate(1));
         let summary = Summary::of_run(&record, &trials);
         assert!(tails(&Report::of_run(&summary, &trials), 80).contains("No trial recorded"));
+    }
+
+    #[test]
+    fn the_answer_so_far_begins_once_something_is_judged() {
+        let so_far = |blocks| {
+            let (record, trials) = sample::side_by_side(&["ext4", "xfs"], blocks);
+            let summary = Summary::of_run(&record, &trials);
+            answer_so_far(&Report::of_run(&summary, &trials), (blocks, 24), 80)
+        };
+        assert_eq!(so_far(3), None);
+        let text = so_far(9).unwrap();
+        assert!(text.starts_with("So far, 9 of 24 blocks: "), "{text}");
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("random write 4K, durable each"));
+        assert!(row.is_some_and(|row| row.ends_with("] *")), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
     }
 
     mod comparison {

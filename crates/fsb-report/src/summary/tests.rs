@@ -418,6 +418,13 @@ fn side_by_side_is_told_with_its_looks_and_rounds() {
 
 #[test]
 fn cases_are_decided_before_their_intervals_are_narrow() {
+    let many = sample::side_by_side(&["ext4", "xfs"], 300);
+    assert!(
+        case_states(&many.0, &many.1)
+            .iter()
+            .any(|case| case.state.enough),
+        "narrow in the end"
+    );
     let (record, trials) = sample::side_by_side(&["ext4", "xfs"], 9);
     let states = case_states(&record, &trials);
     let state = |label: &str| {

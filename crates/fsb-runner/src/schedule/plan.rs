@@ -13,8 +13,8 @@ use super::state::{CellState, LeftOut, Run, Schedule, setup};
 use crate::event::Event;
 use crate::matrix::{self, Grid};
 use crate::planner::{
-    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, sequential_seconds,
-    shortened, shortest, to_hold,
+    BLOCKS_IN_ROUNDS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks,
+    sequential_seconds, shortened, shortest, to_hold,
 };
 use crate::work::{self, CellUnit, ParsedCell, Work};
 
@@ -187,7 +187,7 @@ impl Schedule<'_> {
         let desired = (making.max(1.0) * WORTH)
             .min(left * FIRST_TURNS / turns)
             .max(making * 1.2);
-        let seconds = desired * f64::from(BLOCKS);
+        let seconds = desired * f64::from(BLOCKS_IN_ROUNDS);
         let cases = self.cases(LONG_IN_RACE);
         let repetition = Repetition::Budget { seconds };
         let decided = Basis {

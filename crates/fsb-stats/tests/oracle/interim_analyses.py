@@ -44,7 +44,7 @@ def final_level(smallest, last, alpha):
 
 def main():
     cases = []
-    for analyses in ([6, 9, 12], [6, 8, 10, 12], [8, 12], [6, 12, 18, 24, 30]):
+    for analyses in ([6, 9, 12], [6, 8, 10, 12], [8, 12], [6, 12, 18, 24, 30], [6, 12, 18, 24]):
         for slices in (1, 2):
             smallest, last = p_values(analyses, slices)
             for alpha in (0.05, 0.05 / 3, 0.05 / 6):

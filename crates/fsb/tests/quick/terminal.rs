@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use fsb_report::visible::is_hidden;
+use serde_json::Value;
 
 use crate::common::{
-    FSB, command, expect_code, expect_refusals, fails, fast_plan, fsb, read_json, scratch, shell,
-    stderr, stdout, succeeds, words,
+    FSB, command, expect_code, expect_refusals, fails, fast_plan, fsb, fsb_json, messages,
+    read_json, scratch, shell, stderr, stdout, succeeds, words,
 };
 
 // No byte of a name, a path or a message affects the terminal or is invisible there.
@@ -114,6 +115,30 @@ fn progress_and_first_screen_name_targets_visibly() {
         "{}",
         stdout(&output)
     );
+}
+
+#[test]
+fn a_log_has_the_answer_after_the_first_interim_analysis_once() {
+    let directory = scratch();
+    fast_plan(directory.path());
+    let said = |verbose: &str| {
+        let arguments = format!("run fast.toml a=null b=null --budget 20s {verbose} --out out");
+        let output = fsb_json(directory.path(), &arguments);
+        expect_code(&output, 0);
+        std::fs::remove_dir_all(directory.path().join("out")).unwrap();
+        let mut answers = messages(&output);
+        answers.retain(|message| message["code"] == "note/answer-so-far");
+        answers
+    };
+    let answers = said("--verbose");
+    let [answer] = &answers[..] else {
+        panic!("{answers:?}")
+    };
+    let (made, planned) = (&answer["fields"]["made"], &answer["fields"]["planned"]);
+    assert!(made.as_u64() < planned.as_u64(), "{answer}");
+    let text = answer["message"].as_str().unwrap();
+    assert!(text.starts_with("So far, "), "{text}");
+    assert_eq!(said("-q"), [] as [Value; 0]);
 }
 
 // Completions and manual pages, which come from the same definition as `--help`; and suggestions
