@@ -26,6 +26,8 @@ pub(super) const FORMAT: Format = Format {
 const PROBLEMS: usize = 3;
 /// The screen counts explanations beyond this number.
 const EXPLAINED: usize = 2;
+/// The answer so far has no table in fewer columns.
+pub const TABLE_WIDTH: usize = 70;
 /// The command that prints what the screen leaves out.
 const NOTES: &str = "fsb report --notes";
 
@@ -169,8 +171,8 @@ fn basis(screen: &mut Lines, view: &View<'_>) {
 }
 
 /// Returns the answer and the table of a run that continues, with the verdicts that the run would
-/// have if it ended now. `made` and `planned` are numbers of blocks. Returns `None` if nothing is
-/// judged yet.
+/// have if it ended now; in fewer than [`TABLE_WIDTH`] columns, the answer alone. `made` and
+/// `planned` are numbers of blocks. Returns `None` if nothing is judged yet.
 pub fn answer_so_far(
     report: &Report<'_>,
     (made, planned): (u32, u32),
@@ -178,22 +180,25 @@ pub fn answer_so_far(
 ) -> Option<String> {
     let readable = report.readable();
     let view = readable.view();
-    if !view.cells().any(|cell| cell.verdict().is_some()) {
-        return None;
+    let headline = headline_so_far(&view, (made, planned))?;
+    if width < TABLE_WIDTH {
+        return Some(textwrap::fill(&headline, width));
     }
     let names = Names::new(view.names.iter().map(String::as_str));
     let mut screen = Lines::new(width, false);
-    let blocks = counted(planned as usize, "block");
-    screen.say(
-        &format!("So far, {made} of {blocks}: {}", view.headline()),
-        "",
-        "",
-    );
+    screen.say(&headline, "", "");
     table(&mut screen, &view, &names);
     for note in &view.legend {
         screen.say(note, "  ", "  ");
     }
     Some(screen.text())
+}
+
+/// Returns the first sentences of [`answer_so_far`].
+fn headline_so_far(view: &View<'_>, (made, planned): (u32, u32)) -> Option<String> {
+    let is_judged = view.cells().any(|cell| cell.verdict().is_some());
+    let blocks = counted(planned as usize, "block");
+    is_judged.then(|| format!("So far, {made} of {blocks}: {}", view.headline()))
 }
 
 /// Returns the table alone, for a run that continues: each row with its present intervals. Verdicts
@@ -673,11 +678,12 @@ mod tests {
 
     #[test]
     fn the_answer_so_far_begins_once_something_is_judged() {
-        let so_far = |blocks| {
+        let so_far_in = |blocks, width| {
             let (record, trials) = sample::side_by_side(&["ext4", "xfs"], blocks);
             let summary = Summary::of_run(&record, &trials);
-            answer_so_far(&Report::of_run(&summary, &trials), (blocks, 24), 80)
+            answer_so_far(&Report::of_run(&summary, &trials), (blocks, 24), width)
         };
+        let so_far = |blocks| so_far_in(blocks, 80);
         assert_eq!(so_far(3), None);
         let text = so_far(9).unwrap();
         assert!(text.starts_with("So far, 9 of 24 blocks: "), "{text}");
@@ -688,6 +694,11 @@ mod tests {
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
+        );
+        let narrow = so_far_in(9, 40).unwrap();
+        assert!(
+            narrow.lines().all(|line| line.chars().count() <= 40) && narrow.contains("Overall"),
+            "{narrow}"
         );
     }
 

@@ -204,9 +204,12 @@ impl Progress {
             return;
         };
         let (columns, rows) = (usize::from(terminal.ws_col), usize::from(terminal.ws_row));
+        // A line that is as long as the terminal is wide would be two.
+        let width = columns.saturating_sub(1).max(1);
         let candidates = [
-            answer(columns.saturating_sub(1)),
+            answer(width),
             Some(text::table_so_far(&report, columns)),
+            answer(width.min(text::TABLE_WIDTH - 1)),
         ];
         let shown = candidates
             .into_iter()

@@ -1,9 +1,9 @@
 //! The end of a run: the text that the user sees, and the files that the run directory keeps.
 
 use fsb_model::{Failure, RunRecord, Trial, Warning};
-use fsb_report::Report;
 use fsb_report::choice::{self, Choice};
 use fsb_report::summary::CompactTrial;
+use fsb_report::{Report, WIDTH, text};
 use fsb_results::summary;
 use fsb_runner::schedule::RunError;
 use fsb_store::RunDirectory;
@@ -99,7 +99,17 @@ pub fn keep_partial(
         text += &race_so_far(directory, &contents.record, &contents.trials);
     } else {
         let summary = summary::of_run_in_memory(&contents.record, &contents.trials);
-        let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
+        let report = Report::of_run(&summary, &contents.trials);
+        let written = results::write(directory, &report);
+        let made = contents.trials.iter().filter(|trial| trial.counts());
+        let made = made.map(|trial| trial.block).max().unwrap_or(0);
+        let planned = contents.record.blocks_planned.unwrap_or(made);
+        if let Some(answer) = text::answer_so_far(&report, (made, planned), WIDTH) {
+            text += &format!("\n{}", answer.trim_end());
+        }
+        if let Ok(page) = written {
+            text += &format!("\nreport: {}", page.display());
+        }
     }
     if let Some(options) = options {
         // Warm-up trials are not results.
