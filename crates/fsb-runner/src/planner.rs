@@ -178,6 +178,8 @@ pub(super) struct InRounds {
     pub(super) own_files: bool,
     /// Each round uses the same units again.
     pub(super) reuse_files: bool,
+    /// Each unit begins cold on files of its own.
+    pub(super) is_cold: bool,
     /// Each unit is a run of a command in a new directory, which is made right before its sample.
     pub(super) new_directories: bool,
     /// Units that a slice has room for. For a command this is known from warm-up.
@@ -605,7 +607,12 @@ impl InRounds {
     }
 
     fn made(&self, rounds: u32, units: u32) -> u32 {
-        sets(self.reuse_files, rounds, spares(rounds), units)
+        sets(
+            self.reuse_files,
+            rounds,
+            spares(rounds, self.is_cold),
+            units,
+        )
     }
 
     /// Returns the seconds of a number of rounds on all targets.
@@ -792,9 +799,10 @@ pub(super) fn to_hold(seconds: f64) -> f64 {
 }
 
 /// Returns the number of rounds that may be retried because a neighbour was not idle. Hardly any
-/// is, so few rounds have no spare one, for which files would have to be made.
-pub(super) fn spares(rounds: u32) -> u32 {
-    rounds / 8
+/// is, so few rounds have no spare one, for which files would have to be made. Cold units with files
+/// of their own have one always: the kernel reads less ahead of the files that were made last.
+pub(super) fn spares(rounds: u32, is_cold: bool) -> u32 {
+    (rounds / 8).max(u32::from(is_cold))
 }
 
 /// Returns the fewest blocks of a budget: whole rotations of the slices.
@@ -965,6 +973,7 @@ mod tests {
         Case::Rounds(InRounds {
             own_files,
             reuse_files,
+            is_cold: false,
             new_directories,
             room,
             sample_seconds: SAMPLE_SECONDS,

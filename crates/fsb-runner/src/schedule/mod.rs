@@ -851,7 +851,7 @@ impl Schedule<'_> {
             spares: if warmup || !rounds.lead_in {
                 0
             } else {
-                spares(rounds.rounds)
+                spares(rounds.rounds, cell.is_cold(self.free))
             },
         };
         let (attempt, expected) = (if warmup { 0 } else { attempt }, cell.case_seconds);

@@ -323,6 +323,12 @@ impl CellState {
         free.kernel_caches_only && self.unit.as_ref().is_some_and(|unit| unit.only_warmed)
     }
 
+    /// Returns whether each unit begins cold on files of its own.
+    pub(super) fn is_cold(&self, free: FreeSpace) -> bool {
+        let own = self.unit.as_ref().is_some_and(|unit| unit.own_files);
+        own && self.profile.cache.begins_cold() && !self.reuses_files(free)
+    }
+
     /// Returns whether it is a command that runs `long` seconds or more on every target, so that
     /// one run per block is enough.
     fn is_long_command(&self, long: f64) -> bool {
@@ -353,6 +359,7 @@ impl CellState {
         Case::Rounds(InRounds {
             own_files: unit.own_files,
             reuse_files: self.reuses_files(free),
+            is_cold: self.is_cold(free),
             new_directories: self.makes_new_directories(),
             room: units(bytes, space).min(units(planner::filled_inodes(free.inodes), unit.inodes)),
             sample_seconds,
