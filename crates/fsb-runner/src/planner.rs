@@ -799,8 +799,9 @@ pub(super) fn to_hold(seconds: f64) -> f64 {
 }
 
 /// Returns the number of rounds that may be retried because a neighbour was not idle. Hardly any
-/// is, so few rounds have no spare one, for which files would have to be made. Cold units with files
-/// of their own have one always: the kernel reads less ahead of the files that were made last.
+/// is, so few rounds have no spare one, for which files would have to be made. Cold units with
+/// files of their own always have one: the kernel reads less ahead of the files that were made
+/// last.
 pub(super) fn spares(rounds: u32, is_cold: bool) -> u32 {
     (rounds / 8).max(u32::from(is_cold))
 }
