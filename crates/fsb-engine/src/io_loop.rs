@@ -636,14 +636,12 @@ impl RequestQueue {
             for index in 0..self.completed.len() {
                 let Completion { tag, result } = self.completed[index];
                 let request_slot = &mut self.slots[tag as usize];
-                if !is_whole(&request_slot.request, &result)
-                    && !advance(
-                        session.set,
-                        &mut request_slot.request,
-                        result,
-                        request_slot.file,
-                    )?
-                {
+                if !advance(
+                    session.set,
+                    &mut request_slot.request,
+                    result,
+                    request_slot.file,
+                )? {
                     self.waiting.push(tag);
                     continue;
                 }
@@ -730,14 +728,12 @@ impl RequestQueue {
         for index in 0..self.completed.len() {
             let Completion { tag, result } = self.completed[index];
             let request_slot = &mut self.slots[tag as usize];
-            if !is_whole(&request_slot.request, &result)
-                && !advance(
-                    session.set,
-                    &mut request_slot.request,
-                    result,
-                    request_slot.file,
-                )?
-            {
+            if !advance(
+                session.set,
+                &mut request_slot.request,
+                result,
+                request_slot.file,
+            )? {
                 self.waiting.push(tag);
                 continue;
             }
@@ -1238,16 +1234,25 @@ impl SetSession<'_> {
     }
 }
 
-/// Returns whether a request moved all its bytes at once, as nearly all do.
-#[inline]
-fn is_whole(request: &IoRequest, moved: &Result<usize, Errno>) -> bool {
-    matches!(moved, Ok(moved) if *moved == request.length)
-}
-
 /// Accounts for the bytes that a request moved. Returns whether the request is complete. A short
 /// write continues, and so does a request that a signal stopped before it began. A short read is an
 /// error, because the bytes existed when the clock started.
+#[inline]
 fn advance(
+    set: &OpenFileSet,
+    request: &mut IoRequest,
+    moved: Result<usize, Errno>,
+    file: u64,
+) -> Result<bool, EngineError> {
+    // Nearly all requests move all their bytes at once.
+    if moved == Ok(request.length) {
+        return Ok(true);
+    }
+    advance_partly(set, request, moved, file)
+}
+
+/// As [`advance`], for a request that did not move all its bytes.
+fn advance_partly(
     set: &OpenFileSet,
     request: &mut IoRequest,
     moved: Result<usize, Errno>,
@@ -1258,9 +1263,6 @@ fn advance(
         return Ok(false);
     }
     let moved = moved.map_err(|errno| set.refused(call, file, errno))?;
-    if moved == request.length {
-        return Ok(true);
-    }
     if request.verb == Verb::Read || moved == 0 || moved > request.length {
         let path = set.names.show(&set.path, file);
         let IoRequest { length, offset, .. } = request;
