@@ -2,29 +2,8 @@
 //! too.
 #![no_main]
 
-use fsb_stats::histogram::{Decoder, Sum};
-use fsb_store::journal::{self, Histograms};
+use fsb_results::StoredRun;
 use libfuzzer_sys::fuzz_target;
-
-/// Adds the latencies of trials.
-#[derive(Default)]
-struct Latencies(Decoder);
-
-impl Histograms for Latencies {
-    type Sum = Sum;
-
-    fn add(&mut self, sum: &mut Sum, text: &str) {
-        self.0.add(sum, text);
-    }
-
-    fn join(&mut self, sum: &mut Sum, other: Sum) {
-        self.0.join(sum, other);
-    }
-
-    fn to_text(&self, sum: &Sum) -> Option<String> {
-        sum.to_text()
-    }
-}
 
 /// Gives each line that is an object a checksum, so that it reaches the reader of trials.
 fn with_checksums(trials: &[u8]) -> Vec<u8> {
@@ -42,8 +21,6 @@ fuzz_target!(|bytes: &[u8]| {
     for trials in [trials.to_vec(), with_checksums(trials)] {
         std::fs::write(directory.path().join(fsb_store::TRIALS_FILE), trials).expect("written");
         let _ = fsb_store::read(directory.path());
-        if let Ok(mut reader) = fsb_store::Reader::open(directory.path()) {
-            let _ = journal::read::<Latencies>(&mut reader);
-        }
+        let _ = StoredRun::read(directory.path());
     }
 });
