@@ -122,14 +122,10 @@ impl RunLock {
         self.all().iter().map(Holder::to_string).collect()
     }
 
-    /// Returns the other runs that measure on this machine now, as far as they are visible.
-    pub fn present(&mut self) -> Vec<String> {
-        // The kernel showed the runs of other users just now. Their start time is not known.
-        self.all()
-            .iter()
-            .filter(|holder| holder.user.is_some() || holder.is_alive())
-            .map(Holder::to_string)
-            .collect()
+    /// Returns the other runs that measured already when the lock was taken, as far as they were
+    /// visible.
+    pub fn before(&self) -> Vec<String> {
+        self.before.iter().map(Holder::to_string).collect()
     }
 
     fn all(&mut self) -> Vec<Holder> {

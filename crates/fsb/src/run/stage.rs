@@ -191,7 +191,7 @@ impl Turn {
         for warning in lock.warnings() {
             warn(warning, &say);
         }
-        if let [first, more @ ..] = &lock.present()[..] {
+        if let [first, more @ ..] = &lock.before()[..] {
             let (verb, others) = match more.len() {
                 0 => ("measures", String::new()),
                 others => ("measure", format!(" and {others} more")),
