@@ -19,7 +19,7 @@ LD_LIBRARY_PATH=$(find root -name 'lib*.so*' -printf "$work/%h\n" | sort -u | pa
 export LD_LIBRARY_PATH
 
 cp=$work/root/bin/cp
-"$cp" --version | head -1
+"$cp" --version | sed -n 1p
 uname -sr
 truncate -s 400M image
 root/sbin/mkfs.xfs -q image

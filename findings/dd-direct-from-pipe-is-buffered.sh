@@ -19,7 +19,7 @@ for deb in debs/*.deb; do dpkg -x "$deb" root; done
 LD_LIBRARY_PATH=$(find root -name 'lib*.so*' -printf "$work/%h\n" | sort -u | paste -sd:)
 export LD_LIBRARY_PATH
 
-root/bin/dd --version | head -1
+root/bin/dd --version | sed -n 1p
 head -c 8M /dev/zero >data
 
 # Copies the data through a pipe with 1 MiB blocks and counts the bytes written with and without O_DIRECT.
