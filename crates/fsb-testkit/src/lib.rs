@@ -7,6 +7,7 @@
 
 pub mod allocations;
 pub mod five_works;
+pub mod programs;
 
 use std::fs::File;
 use std::io::Write;

@@ -110,6 +110,8 @@ pub struct DurableWrites {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileUses {
     pub names: u64,
+    /// Files that an open created.
+    pub created: u64,
     pub read: u64,
     pub written: u64,
     pub synced: u64,
@@ -236,6 +238,7 @@ impl FileUses {
             });
         FileUses {
             names: files.count(),
+            created: files.created,
             read,
             written,
             synced,

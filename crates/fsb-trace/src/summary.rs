@@ -1,6 +1,6 @@
 //! Counts the calls of a program over its trace.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::call::{Call, CallKind, Initial, State, flags, parent};
 use crate::codec::Names;
@@ -75,7 +75,10 @@ impl Summary {
 
     /// Counts the states of names before the first call.
     pub fn initial(&mut self, states: &[Initial]) {
-        for Initial { state, .. } in states {
+        for Initial { name, state } in states {
+            if matches!(state, State::File { .. } | State::Same { .. }) {
+                self.files.there.insert(*name);
+            }
             let at = match state {
                 State::File { size, data } => {
                     self.initial_sizes.add(*size);
@@ -252,6 +255,10 @@ pub struct Files {
     directories: HashMap<Box<[u8]>, u64>,
     /// The maximum number of directories above a name.
     pub deepest: usize,
+    /// Files that an open created.
+    pub created: u64,
+    /// Names of files that exist.
+    there: HashSet<u32>,
 }
 
 impl Files {
@@ -289,6 +296,7 @@ impl Files {
         if call.result < 0 {
             return goes_on;
         }
+        self.add_existence(call);
         if call.kind == CallKind::Copy
             && let Some((name, _)) = self.open.get(&call.other).copied()
         {
@@ -306,6 +314,25 @@ impl Files {
             _ => {}
         }
         goes_on
+    }
+
+    /// Tracks which names exist, and counts the files that a successful call creates.
+    fn add_existence(&mut self, call: &Call) {
+        match call.kind {
+            CallKind::Open if call.flags & flags::TEMPORARY != 0 => self.created += 1,
+            CallKind::Open if call.flags & flags::CREATE != 0 => {
+                self.created += u64::from(self.there.insert(call.name));
+            }
+            CallKind::Rename if call.flags & flags::EXCHANGE != 0 => {}
+            CallKind::Rename if !self.there.remove(&call.name) => {}
+            CallKind::Rename | CallKind::Link => {
+                self.there.insert(call.second);
+            }
+            CallKind::Unlink => {
+                self.there.remove(&call.name);
+            }
+            _ => {}
+        }
     }
 
     /// Counts a use of a file by a lane.
@@ -481,5 +508,45 @@ mod tests {
         );
         assert_eq!(summary.reads.sizes.steps(), [(64, 3)]);
         assert_eq!(summary.reads.sizes.quantile(0.5), 64);
+    }
+
+    #[test]
+    fn an_open_creates_a_file_that_does_not_exist() {
+        let mut names = Names::default();
+        for name in [&b"old"[..], b"new", b"moved"] {
+            names.push(name);
+        }
+        let mut summary = Summary::new(1000, Overhead::default());
+        let state = State::File {
+            size: 1,
+            data: None,
+        };
+        summary.initial(&[Initial { name: 1, state }]);
+        let open = |name, result| Call {
+            name,
+            result,
+            flags: flags::WRITE | flags::CREATE,
+            ..Call::new(CallKind::Open)
+        };
+        let about = |kind, name, second| Call {
+            name,
+            second,
+            ..Call::new(kind)
+        };
+        // Only the second and the last call create a file.
+        let calls = [
+            open(1, 0),
+            open(2, 0),
+            open(2, 0),
+            about(CallKind::Rename, 2, 3),
+            open(3, 0),
+            about(CallKind::Unlink, 3, 0),
+            open(3, -28),
+            open(3, 0),
+        ];
+        for call in &calls {
+            summary.add(call, &names);
+        }
+        assert_eq!(summary.files.created, 2);
     }
 }

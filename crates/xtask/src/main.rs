@@ -23,6 +23,7 @@ mod history;
 mod licences;
 mod mpi;
 mod peers;
+mod programs;
 mod prose;
 mod quiet;
 mod replay;
@@ -59,6 +60,8 @@ enum Task {
     Cycles(cycles::CycleOptions),
     /// Checks licences and sources of all packages against deny.toml.
     Licences,
+    /// Lists the programs of docs/programs.md, or records what they ask of a file system.
+    Programs(programs::Options),
     /// Checks that comments, pages and test names have plain wording.
     Prose,
     /// Checks the number of named closures, iterator adapters and long functions of each crate, and
@@ -80,6 +83,7 @@ fn main() -> anyhow::Result<()> {
         Task::Constants => constants::run(),
         Task::Cycles(options) => cycles::run(&options),
         Task::Licences => licences::run(),
+        Task::Programs(options) => programs::run(&options),
         Task::Prose => prose::run(),
         Task::Style(options) => style::run(&options),
         Task::Unstable => unstable::run(),

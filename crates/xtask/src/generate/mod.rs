@@ -4,6 +4,7 @@ mod five_works;
 mod options;
 mod parts;
 mod plan_schema;
+mod programs;
 mod workloads;
 
 use std::fmt::Write;
@@ -52,6 +53,10 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile {
         path: "options.md",
         produce: options::page,
+    },
+    GeneratedFile {
+        path: "programs.md",
+        produce: programs::page,
     },
     GeneratedFile {
         path: "workloads.md",
