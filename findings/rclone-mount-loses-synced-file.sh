@@ -2,7 +2,7 @@
 # rclone 1.60.1 answers fsync, close and unmount with success, and the remote never gets the file.
 #
 # A mount that allows ordinary writes needs --vfs-cache-mode=writes, with which files are uploaded some seconds after the
-# last close. The mount has no fsync of its own: Linux takes the missing call for a success and returns 0. Who writes a file,
+# last close. fsync on the mount returns 0 and starts no upload, and neither does the end of the mount. Who writes a file,
 # syncs it, closes it, syncs the file system and unmounts has no error and no file on the remote; the only copy is in the
 # cache directory of the machine, which nothing uploads until the same remote is mounted again with the same cache.
 # Needs Debian 12, root and /dev/fuse. Prints what the remote has after each step, and fails if that changes.
