@@ -19,6 +19,9 @@ pub(super) const MOST_MOVED: u64 = 64 << 20;
 const MOST_COPIED: u64 = 0x7fff_f000;
 /// Descriptors that may be open at once.
 const MOST_OPEN: usize = 1 << 20;
+/// The permissions that a replayed chmod sets: traces lack the recorded ones, and workers enter
+/// directories.
+const CHANGED: Mode = Mode::from_raw_mode(0o755);
 
 /// The component that makes the calls.
 pub(super) trait Target: Sync {
@@ -281,12 +284,12 @@ impl Kernel {
                 flags::OWNER => {
                     rustix::fs::chownat(&self.root, name(), None, None, AtFlags::SYMLINK_NOFOLLOW)
                 }
-                _ => rustix::fs::chmodat(&self.root, name(), Mode::from(0o644), AtFlags::empty()),
+                _ => rustix::fs::chmodat(&self.root, name(), CHANGED, AtFlags::empty()),
             }),
             CallKind::Attributes => done(match call.flags {
                 flags::TIMES => rustix::fs::futimens(self.fd(*slot)?, &now()),
                 flags::OWNER => rustix::fs::fchown(self.fd(*slot)?, None::<Uid>, None::<Gid>),
-                _ => rustix::fs::fchmod(self.fd(*slot)?, Mode::from(0o644)),
+                _ => rustix::fs::fchmod(self.fd(*slot)?, CHANGED),
             }),
             CallKind::Seek
             | CallKind::SyncRange

@@ -709,7 +709,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::path::{Path, PathBuf};
 
     use fsb_model::WorkloadSpec;
@@ -925,12 +925,40 @@ mod tests {
         assert_eq!(durable(flags::SYNC | flags::DATA_SYNC), libc::O_SYNC);
     }
 
+    /// dpkg makes directories without permissions and sets them afterwards.
+    #[test]
+    fn workers_can_enter_directories_whose_permissions_change() {
+        let change = Call {
+            flags: flags::MODE,
+            ..Call::new(CallKind::AttributesName)
+        };
+        let calls = [
+            (Some("d"), Call::new(CallKind::MakeDirectory)),
+            (Some("d"), change),
+            (Some("d/f"), open(1, flags::WRITE | flags::CREATE)),
+        ];
+        let (measured, root) = replayed_set(&calls, &[]);
+        assert_eq!(measured.counts["other_results"], 0);
+        // Root may enter every directory, so the permissions count.
+        let directory = fs::metadata(root.path().join("fsb-set/d")).unwrap();
+        assert_eq!(directory.permissions().mode() & 0o777, 0o755);
+    }
+
     /// The files of the last replay are in the set until it is removed.
     fn replayed_file(
         calls: &[(Option<&str>, Call)],
         files: &[(&str, State)],
         name: &str,
     ) -> (Measurement, Vec<u8>) {
+        let (measured, root) = replayed_set(calls, files);
+        let content = fs::read(root.path().join("fsb-set").join(name)).unwrap();
+        (measured, content)
+    }
+
+    fn replayed_set(
+        calls: &[(Option<&str>, Call)],
+        files: &[(&str, State)],
+    ) -> (Measurement, tempfile::TempDir) {
         let root = tempfile::tempdir().unwrap();
         let path = trace(root.path(), files, calls, Totals::default());
         let spec = spec(&path, &[("pace", "none".into())]);
@@ -940,10 +968,7 @@ mod tests {
             .unwrap()
             .whole()
             .unwrap();
-        (
-            measured,
-            fs::read(root.path().join("fsb-set").join(name)).unwrap(),
-        )
+        (measured, root)
     }
 
     /// The kernel made such a call without memory of the program. The replay has a buffer of a
