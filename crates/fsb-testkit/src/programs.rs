@@ -256,7 +256,10 @@ pub fn counts(summary: &Value) -> Counts {
     let [fsync, fdatasync, syncfs] =
         ["fsync", "fdatasync", "syncfs"].map(|kind| calls(summary, kind));
     // The syncs that wait: without sync_file_range, and without msync of MS_ASYNC.
-    let msync = number(summary, "/syncs/calls") - fsync - fdatasync - syncfs;
+    let mut msync = number(summary, "/syncs/calls");
+    for kind in ["fsync", "fdatasync", "syncfs"] {
+        msync -= number(summary, &format!("/kinds/{kind}/calls"));
+    }
     let range = calls(summary, "sync_file_range");
     let durable = number(summary, "/durable_writes/calls");
     let counted = fsync + fdatasync + syncfs + msync + range + durable;
@@ -280,9 +283,10 @@ pub fn counts(summary: &Value) -> Counts {
     pairs.map(|(key, count)| (key.to_owned(), count)).into()
 }
 
-/// Returns the calls of a kind.
+/// Returns the successful calls of a kind.
 fn calls(summary: &Value, kind: &str) -> u64 {
-    number(summary, &format!("/kinds/{kind}/calls"))
+    let failed = number(summary, &format!("/kinds/{kind}/failed"));
+    number(summary, &format!("/kinds/{kind}/calls")) - failed
 }
 
 /// Returns the number at a path; 0 if there is none.
@@ -362,6 +366,7 @@ mod tests {
                 "msync": { "calls": 3 },
                 "sync_file_range": { "calls": 4 },
                 "pwrite": { "calls": 5, "bytes": 50 },
+                "unlink": { "calls": 3, "failed": 2 },
             },
             "syncs": { "calls": 5 },
             "durable_writes": { "calls": 1 },
@@ -370,8 +375,8 @@ mod tests {
         let counts = counts(&summary);
         let tested = ["fsync", "fdatasync", "msync", "sync_file_range", "durable"];
         assert_eq!(tested.map(|key| counts[key]), [1, 2, 2, 4, 1]);
-        let others = ["other", "bytes", "created"];
-        assert_eq!(others.map(|key| counts[key]), [10, 50, 6]);
+        let others = ["other", "bytes", "created", "unlinks"];
+        assert_eq!(others.map(|key| counts[key]), [10, 50, 6, 1]);
         assert_eq!(counts.len(), COLUMNS.len());
     }
 
