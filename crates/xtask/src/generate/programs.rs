@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::{Context, anyhow};
 use fsb_report::show::entry;
 use fsb_testkit::programs::{COLUMNS, Column, Counts, Mode, Program, Recorded, Share};
-use fsb_trace::Totals;
+use fsb_trace::{Remark, Totals, TraceNote};
 
 use crate::programs::counts_of_trace;
 
@@ -34,10 +34,14 @@ impl Row<'_> {
     fn unseen(&self) -> Option<String> {
         let gaps = self.totals.incomplete.iter();
         let mut parts: Vec<String> = gaps.map(ToString::to_string).collect();
+        let mapped = |note: &_| matches!(note, Remark::Known(TraceNote::Mapped { .. }));
+        if self.totals.notes.iter().any(mapped) {
+            parts.push("reads through mappings".to_owned());
+        }
         if !self.mode.unseen.is_empty() {
             parts.push(self.mode.unseen.clone());
         }
-        (!parts.is_empty()).then(|| parts.join("; "))
+        (!parts.is_empty()).then(|| parts.join(" and "))
     }
 }
 
