@@ -44,6 +44,9 @@ notices! {
     INCOMPLETE_TRACE = "warning/incomplete-trace", "reason", "A trace lacks accesses. fsb run replays it only with --force.";
     GATE_FAILED = "warning/gate-failed", "slower", "A set is slower than the baseline of --fail-if.";
     GATE_UNDECIDED = "warning/gate-undecided", "reason, runs, files, undecided, unjudged, missing, possible", "The results cannot decide --fail-if. `possible` is the largest slowdown that an interval contains.";
+    BOUND_MISSED = "warning/bound-missed", "answers", "The 99th percentile of a target is above the bound of its case.";
+    BOUND_UNDECIDED = "warning/bound-undecided", "answers", "The results cannot decide --gate.";
+    BOUND_KEPT = "note/bound-kept", "answers", "The 99th percentile of every target is below the bound of its case.";
     GATE_PASSED = "note/gate-passed", "judged, excluded", "The gate of --fail-if passed. `judged` is the number of comparisons, and each excludes a slowdown of more than `excluded`.";
     NOT_UNDONE = "warning/ledger-entry", "path", "An entry of the undo ledger was not undone, so a change of a killed run is still in effect during this run.";
     CHANGE = "note/change", "state, path", "A change that a killed run left, and what fsb clean did about it.";
@@ -51,6 +54,8 @@ notices! {
     NOT_IN_TARGET = "warning/not-in-target", "path", "An argument of a command names a file of the working directory, which the directory of a target lacks.";
     NOT_RACED = "note/not-raced", "target, reason", "A candidate of fsb choose does not take part.";
     NAMED_PLAN = "note/named-plan", "plan", "A shipped plan is used: its name was given as a suite, or no file has its name.";
+    PROGRAM_MISSING = "note/program-missing", "program, package", "A program is not installed. Its recording or an emulation is measured.";
+    PROGRAM_VERSION = "note/program-version", "program, recorded", "A program has another version than the one that docs/programs.md describes.";
     ACTIVITY = "note/activity", "activity", "fsb begins work before the measurement that may take long. The field is its kind, and the kernel of a guest.";
     COPYING = "note/copying", "host, bytes", "fsb is copied to a host of --on.";
     ESTIMATE = "note/estimate", "blocks, cells, seconds, fits", "The estimated duration before warm-up, and whether the budget holds it.";

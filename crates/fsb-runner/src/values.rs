@@ -21,16 +21,17 @@ pub fn metrics(
     {
         return Err("nothing was timed: the sample is shorter than the clock's resolution".into());
     }
-    let first = match profile.rate {
-        Some(rate) => paced(profile, measured, rate)?,
-        None if !printed(profile).is_empty() => said(profile, measured)
+    let is_percentile = is_percentile(profile);
+    let first = match () {
+        () if is_percentile => percentile(profile, measured)?,
+        () if !printed(profile).is_empty() => said(profile, measured)
             .next()
             .ok_or("it printed no number")?,
-        None if samples.is_empty() => steady(primary(profile, &measured.work), measured),
-        None => typical(profile, measured, samples),
+        () if samples.is_empty() => steady(primary(profile, &measured.work), measured),
+        () => typical(profile, measured, samples),
     };
     let mut metrics = vec![first];
-    if profile.rate.is_some() {
+    if is_percentile {
         metrics.push(metric::OPERATION_RATE.metric(rate_of(&measured.work)));
     }
     if !printed(profile).is_empty() {
@@ -80,13 +81,19 @@ fn said<'m>(
     })
 }
 
-/// Returns the 99th percentile of an open-loop load, or an error if its rate was not sustained.
-fn paced(profile: &Profile, measured: &Measured, rate: u64) -> Result<Metric, Reason> {
+/// Returns whether targets are compared by the 99th percentile of the latency.
+pub fn is_percentile(profile: &Profile) -> bool {
+    profile.primary.name == metric::LATENCY_P99.name
+}
+
+/// Returns the 99th percentile. Returns an error if there are too few operations, or if the rate of
+/// an open-loop load was not sustained.
+fn percentile(profile: &Profile, measured: &Measured) -> Result<Metric, Reason> {
     /// The share of the rate that must be reached. The last operations end after the last one was
     /// started.
     const KEPT: f64 = 0.98;
     let done = rate_of(&measured.work);
-    if done < rate as f64 * KEPT {
+    if let Some(rate) = profile.rate.filter(|rate| done < *rate as f64 * KEPT) {
         let show = fsb_model::units::show_rate;
         let why = format!("not sustained: {} of {}", show(done), show(rate as f64));
         return Err(Reason::new(&NOT_SUSTAINED, why));
@@ -287,7 +294,7 @@ pub fn share_of_device(profile: &Profile, primary: &Metric, device: DeviceRates)
         && !profile.metadata_only
         && profile.cold_bytes_per_operation > 0;
     let like = match profile.durability {
-        _ if profile.rate.is_some() => return None,
+        _ if is_percentile(profile) => return None,
         Durability::Each if profile.only_writes && !bytes => device.flushed_writes,
         Durability::End if profile.only_writes && bytes => device.write,
         Durability::None if cold && bytes => device.read,

@@ -24,6 +24,7 @@ pub mod import;
 mod order;
 #[cfg(feature = "record")]
 pub mod record;
+pub mod recordings;
 mod reduce;
 mod remark;
 mod resolve;

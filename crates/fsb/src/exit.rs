@@ -23,7 +23,7 @@ use fsb_history::HistoryError;
 #[cfg(feature = "traces")]
 use fsb_trace::TraceError;
 
-pub use fsb_model::code::{INTERRUPTED, MACHINE, REQUEST, TRIALS};
+pub use fsb_model::code::{GATE, INTERRUPTED, MACHINE, REQUEST, TRIALS};
 
 /// Done.
 pub const DONE: u8 = 0;

@@ -13,8 +13,8 @@ use crate::show::{capital, counted};
 use crate::summary::causes::Explanation;
 use crate::summary::traced::TracedExplanation;
 use crate::summary::{
-    MeasuredCell, Summary, TrustLevel, Workload, costs, group_size, headline, neighbours, over,
-    samples, scaling,
+    MeasuredCell, Summary, TrustLevel, Workload, bounds, costs, group_size, headline, neighbours,
+    over, samples, scaling,
 };
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
@@ -259,7 +259,8 @@ fn notes(summary: &Summary, explained: &[String]) -> Vec<String> {
         .earlier
         .iter()
         .map(|earlier| format!("{}.", capital(&earlier.line())));
-    let mut notes = neighbours::lines(summary);
+    let mut notes = bounds::lines(summary);
+    notes.extend(neighbours::lines(summary));
     notes.extend(headline::resolution_lines(summary));
     notes.extend(samples::total_time_line(summary));
     notes.extend(over::lines(summary));

@@ -8,8 +8,8 @@ use super::inputs::SummaryInputs;
 use super::model::{Numbers, Summary, TargetSummary, Workload};
 use super::trial_value::CompactTrial;
 use super::{
-    advice, cases, causes, earlier, environment, facts, headline, match_published, matrix, method,
-    neighbours, over, risks, scaling, traced, trust, warnings,
+    advice, bounds, cases, causes, earlier, environment, facts, headline, match_published, matrix,
+    method, neighbours, over, risks, scaling, traced, trust, warnings,
 };
 
 impl Summary {
@@ -83,6 +83,9 @@ impl Numbers {
             headline::strip_verdicts(&mut cases);
             overall.fill(None);
         }
+        let seconds = facts::seconds(record, trials);
+        let per_block = seconds.map(|seconds| seconds / f64::from(blocks(trials).max(1)));
+        bounds::answer(&mut cases, unjudged.is_none(), per_block);
         let judged = || cases.iter().filter(|case| case.withheld.is_none());
         let operations: Vec<_> = judged()
             .filter(|case| case.metric == metric::OPERATION_RATE.name)

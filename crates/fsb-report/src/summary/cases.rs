@@ -15,7 +15,7 @@ use super::model::{
 };
 use super::timeline::{JoinedTimeline, WarmUps};
 use super::trial_value::{CompactTrial, MetricKind, NoValue, last_attempts, value};
-use super::{costs, latency, risks, roles, samples, unproven, withheld};
+use super::{bounds, costs, latency, risks, roles, samples, unproven, withheld};
 use crate::mark;
 
 /// Returns one case per cell of the plan, then one for every label that only the trials have, and
@@ -203,6 +203,7 @@ fn summarize(record: &RunRecord, case: &CaseTrials<'_>) -> Workload {
         roles: operation
             .map(|trial| roles::resembled(&trial.what.params))
             .unwrap_or_default(),
+        p99_below: operation.and_then(|trial| bounds::bound(&trial.what.params)),
         metric: primary.name,
         unit: primary.unit,
         better: primary.better,
@@ -360,6 +361,7 @@ pub(super) fn cell(
         },
         estimate,
         against: None,
+        bound: None,
         unproven: unproven::of_trials(&good),
         mark: String::new(),
         scatter: None,

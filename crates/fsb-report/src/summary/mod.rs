@@ -3,6 +3,7 @@
 
 mod advice;
 mod assemble;
+pub mod bounds;
 mod cases;
 pub(crate) mod causes;
 mod cell_sentence;
@@ -47,9 +48,10 @@ pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use inputs::SummaryInputs;
 pub use latency::{Latency, Quantile};
 pub use model::{
-    AloneAndBeside, BackgroundRate, BesideBackground, By, CellChange, CellState, CellValue,
-    EarlierRun, Lost, MeasuredCell, Numbers, Overall, QuantileSlowdown, RateAlone, Scaling,
-    Secondary, Slowdown, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
+    AloneAndBeside, BackgroundRate, BesideBackground, BoundAnswer, BoundState, By, CellChange,
+    CellState, CellValue, EarlierRun, Lost, MeasuredCell, Numbers, Overall, QuantileSlowdown,
+    RateAlone, Scaling, Secondary, Slowdown, Summary, TargetSummary, TrialPoint, Trust, TrustLevel,
+    Workload,
 };
 pub(crate) use model::{BlockGroup, MOST_TRIALS, group_size};
 pub use published::{
@@ -57,7 +59,7 @@ pub use published::{
     PublishedTable, PublishedValue,
 };
 pub use published_order::{OrderOutcome, OrderSubject, PublishedOrder};
-pub use roles::{Program, ROLES, Role};
+pub use roles::{ROLES, Role};
 pub use timeline::{ShownWarmUp, WarmUps};
 pub use traced::{TracedCause, TracedExplanation};
 pub use traced_work::{

@@ -263,6 +263,9 @@ pub struct Workload {
     /// The roles of machines whose work it resembles: `mail server`.
     #[serde(skip)]
     pub roles: Vec<&'static str>,
+    /// The bound of its 99th percentile, in seconds.
+    #[serde(skip)]
+    pub p99_below: Option<f64>,
     /// The metric that targets are compared by.
     pub metric: String,
     /// The unit.
@@ -293,6 +296,9 @@ pub struct MeasuredCell {
     pub estimate: Option<Estimate>,
     /// The comparison with the baseline; absent for the baseline itself.
     pub against: Option<Comparison>,
+    /// Whether its 99th percentile is below the bound of the case; absent without a bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<BoundAnswer>,
     /// The promises of the case's name that the target has not been shown to keep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unproven: Vec<Promise>,
@@ -322,6 +328,33 @@ pub struct MeasuredCell {
     /// The cycles of the first trial; absent for workloads other than the micro-benchmarks of 2023.
     #[serde(skip)]
     pub cycles: Option<Cycles>,
+}
+
+/// The answer of one target to the bound of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BoundAnswer {
+    /// The bound in seconds.
+    pub below: f64,
+    /// The answer.
+    pub state: BoundState,
+    /// Further seconds after which there probably is an answer. Absent if there is one, and if no
+    /// time is known to be enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+/// Whether the 99th percentile is below the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum BoundState {
+    /// Its whole interval is.
+    Pass,
+    /// Its whole interval is above.
+    Fail,
+    /// The interval contains the bound, or there is none.
+    CannotTell,
 }
 
 /// Whether a cell has values.

@@ -16,19 +16,10 @@ pub struct Role {
     pub machine: &'static str,
     /// The suite that emulates its work.
     pub suite: &'static str,
-    /// The real program, if a plan measures it.
-    pub program: Option<Program>,
+    /// The preset that measures the work of a program.
+    pub preset: &'static str,
     /// Whether a workload resembles its work, by the resolved parameters.
     resembles: fn(&Params) -> bool,
-}
-
-/// A plan that measures a real program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Program {
-    /// The plan's name, without its ending.
-    pub plan: &'static str,
-    /// The command that must be installed.
-    pub command: &'static str,
 }
 
 /// All roles. Their suites are the runner's; a test of the program compares both.
@@ -36,7 +27,7 @@ pub static ROLES: &[Role] = &[
     Role {
         machine: "mail server",
         suite: "varmail",
-        program: None,
+        preset: "mail",
         resembles: |params| match word(params, "name") {
             "create" | "delete" => is_durable(params),
             "append" => word(params, "durability") == "each",
@@ -46,10 +37,7 @@ pub static ROLES: &[Role] = &[
     Role {
         machine: "database",
         suite: "oltp",
-        program: Some(Program {
-            plan: "postgresql",
-            command: "pgbench",
-        }),
+        preset: "postgresql",
         resembles: |params| match word(params, "name") {
             "write" => word(params, "access") == "random" && word(params, "durability") == "each",
             "read" => word(params, "access") == "random" && word(params, "cache") == "cold",
@@ -60,10 +48,7 @@ pub static ROLES: &[Role] = &[
     Role {
         machine: "build machine",
         suite: "untar-build",
-        program: Some(Program {
-            plan: "build",
-            command: "make",
-        }),
+        preset: "build",
         resembles: |params| match word(params, "name") {
             "scan" | "delete" => true,
             "create" => number(params, "threads") > 1,
@@ -105,45 +90,42 @@ pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
     if found.iter().all(Option::is_none) {
         return Vec::new();
     }
-    let line =
-        |(role, found): (&Role, Option<String>)| {
-            let measured = role
-                .program
-                .is_some_and(|program| summary.suite == program.plan);
-            let emulated = summary.suite == role.suite;
-            let here = match &found {
-                Some(found) if measured => format!("this run measured a real one: {found}."),
-                Some(found) if emulated => format!("this run emulated its work: {found}."),
-                Some(found) => format!("among the workloads that resemble its work, {found}."),
-                None => "no workload of this run resembles its work.".to_owned(),
-            };
-            let targets = targets(summary);
-            let program = role.program.filter(|_| !measured).map(|Program { plan, command }| {
-            format!(" A real one, if {command} is installed: sudo fsb run {targets} {plan}.toml.")
-        });
-            let suite = (!emulated && !measured).then(|| {
-                format!(
-                    " An emulation: sudo fsb run {targets} --suite {}",
-                    role.suite
-                )
-            });
-            format!(
-                "A {}: {here}{}{}",
-                role.machine,
-                program.unwrap_or_default(),
-                suite.unwrap_or_default()
-            )
+    let line = |(role, found): (&Role, Option<String>)| {
+        let measured = summary.suite == role.preset;
+        let emulated = summary.suite == role.suite;
+        let here = match &found {
+            Some(found) if measured => format!("this run measured its work: {found}."),
+            Some(found) if emulated => format!("this run emulated its work: {found}."),
+            Some(found) => format!("among the workloads that resemble its work, {found}."),
+            None => "no workload of this run resembles its work.".to_owned(),
         };
+        let targets = targets(summary);
+        let preset = (!measured).then(|| {
+            format!(
+                " To measure it: sudo fsb run {targets} --preset {}.",
+                role.preset
+            )
+        });
+        let suite = (!emulated && !measured).then(|| {
+            format!(
+                " An emulation: sudo fsb run {targets} --suite {}",
+                role.suite
+            )
+        });
+        format!(
+            "A {}: {here}{}{}",
+            role.machine,
+            preset.unwrap_or_default(),
+            suite.unwrap_or_default()
+        )
+    };
     ROLES.iter().zip(found).map(line).collect()
 }
 
 /// `xfs is fastest at append 4K, durable each; no difference larger than 6 % at random read 4K,
 /// cold`.
 fn results(summary: &Numbers, role: &Role) -> Option<String> {
-    let is_whole = role.suite == summary.suite
-        || role
-            .program
-            .is_some_and(|program| program.plan == summary.suite);
+    let is_whole = [role.suite, role.preset].contains(&summary.suite.as_str());
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for case in summary
         .cases
@@ -233,30 +215,30 @@ mod tests {
     }
 
     #[test]
-    fn a_real_program_comes_before_its_emulation() {
+    fn a_preset_comes_before_an_emulation() {
         let (mut record, trials) = sample::run(&["ext4", "xfs"], 10);
         let database =
             |record: &fsb_model::RunRecord| lines(&Summary::of_run(record, &trials))[1].clone();
         let line = database(&record);
         let real = line
-            .find("A real one, if pgbench is installed: sudo fsb run ext4 xfs postgresql.toml.")
+            .find("To measure it: sudo fsb run ext4 xfs --preset postgresql.")
             .unwrap();
         assert!(real < line.find("An emulation: ").unwrap(), "{line}");
         record.plan.name = "oltp".to_owned();
         let line = database(&record);
         assert!(
             line.starts_with("A database: this run emulated its work: ")
-                && line.contains("postgresql.toml"),
+                && line.contains("--preset postgresql"),
             "{line}"
         );
         record.plan.name = "postgresql".to_owned();
         let line = database(&record);
         assert!(
-            line.starts_with("A database: this run measured a real one: "),
+            line.starts_with("A database: this run measured its work: "),
             "{line}"
         );
         assert!(
-            !line.contains("oltp") && !line.contains("pgbench"),
+            !line.contains("oltp") && !line.contains("--preset"),
             "{line}"
         );
     }

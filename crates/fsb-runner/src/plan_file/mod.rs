@@ -4,6 +4,7 @@
 //! The written form (a plan file, a suite, the command line) and its meaning ([`fsb_model::Plan`])
 //! are two types. Written plans are merged. Only the resolved plan is ever run.
 
+mod needs;
 mod resolve;
 mod text;
 
@@ -20,6 +21,7 @@ use toml::Spanned;
 
 use crate::target_file::TargetFile;
 
+pub use needs::{Need, Needed};
 pub use resolve::{Resolved, print};
 pub use text::{parse, write};
 
@@ -42,6 +44,8 @@ pub struct PlanFile {
     pub controls: BTreeMap<String, String>,
     /// Workloads, unless the settings name a suite.
     pub workloads: Vec<WorkloadSpec>,
+    /// The programs that workloads need, and what came of it.
+    pub needed: Vec<Needed>,
     /// The text that this came from and its name, so that late errors can point into it.
     pub source: Option<(String, String)>,
 }
@@ -50,11 +54,11 @@ impl PlanFile {
     /// Merges this plan over another one. The values of this plan take precedence.
     pub fn over(self, under: PlanFile) -> PlanFile {
         let mut beneath = under.settings;
-        let workloads = if !self.workloads.is_empty() || self.settings.has("suite") {
+        let (workloads, needed) = if !self.workloads.is_empty() || self.settings.has("suite") {
             beneath.unset("suite");
-            self.workloads
+            (self.workloads, self.needed)
         } else {
-            under.workloads
+            (under.workloads, under.needed)
         };
         let mut controls = under.controls;
         controls.extend(self.controls);
@@ -70,6 +74,7 @@ impl PlanFile {
             background: self.background.or(under.background),
             controls,
             workloads,
+            needed,
             source: under.source.or(self.source),
         }
     }

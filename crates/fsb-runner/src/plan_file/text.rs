@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use toml::Spanned;
 
+use super::needs::WrittenWorkload;
 use super::{PLAN_VALUE, PlanError, PlanFile, UNKNOWN_KEY, at};
 
 /// The table of a plan file that says how often to measure.
@@ -205,7 +206,12 @@ impl<'de> Visitor<'de> for TableSeed<'_> {
                 }
                 Key::Part("targets") => plan.targets = map.next_value()?,
                 Key::Part("background") => plan.background = map.next_value()?,
-                Key::Part("workload") => plan.workloads = map.next_value()?,
+                Key::Part("workload") => {
+                    for written in map.next_value::<Vec<WrittenWorkload>>()? {
+                        plan.workloads.push(written.spec);
+                        plan.needed.extend(written.needed);
+                    }
+                }
                 Key::Part("controls") => plan.controls = map.next_value::<Controls>()?.0,
                 Key::Part(name) => map.next_value_seed(TableSeed {
                     name: Some(name),

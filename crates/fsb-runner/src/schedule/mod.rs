@@ -1163,8 +1163,8 @@ impl Schedule<'_> {
         let metrics = match outcome {
             Outcome::Ok | Outcome::Invalid => {
                 values::metrics(profile, &measured, &reply.samples).unwrap_or_else(|why| {
-                    // A warm-up of a rate is too short for its percentile, and no analysis uses it.
-                    if order.block == 0 && profile.rate.is_some() {
+                    // A warm-up is too short for a percentile, and no analysis uses it.
+                    if order.block == 0 && values::is_percentile(profile) {
                         return Vec::new();
                     }
                     outcome = Outcome::Invalid;

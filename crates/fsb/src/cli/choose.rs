@@ -13,7 +13,7 @@ use fsb_runner::work;
 use fsb_testbed::doctor;
 use fsb_testbed::fs::{self, Choice, FileSystem};
 
-use super::plan_text::workloads;
+use super::plan_text::{read_preset, workloads};
 use super::run::{CommandArguments, check_units, check_words};
 use super::settings::{SettingArguments, TakesSettings};
 use crate::help::heading;
@@ -27,7 +27,7 @@ use crate::{exit, terminal};
 const EXAMPLES: &str = "\
 Examples:
   sudo fsb choose ext4 -- git clone -q /srv/linux .  best options for a command
-  sudo fsb choose --suite varmail --budget 30m       all file systems
+  sudo fsb choose --preset sqlite --budget 30m       options for SQLite
   fsb choose ext4 xfs --list --risky                 list the candidates";
 
 /// Find the fastest of many file systems and their options
@@ -52,6 +52,10 @@ pub struct Arguments {
     /// List the candidates and the reasons, and exit
     #[arg(long, help_heading = heading::TARGETS)]
     list: bool,
+    /// Work of a program to race with; without targets, the options that matter for it race; see
+    /// 'fsb list presets'
+    #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = heading::WORKLOAD, conflicts_with_all = ["suite", "workloads", "command", "effects"])]
+    preset: Option<String>,
     /// Workload to run, KIND[,PARAM=VALUE…]; see 'fsb list workloads'; repeatable
     #[arg(long = "workload", value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD, conflicts_with = "suite")]
     workloads: Vec<String>,
@@ -103,12 +107,21 @@ impl TakesSettings for ChooseSettings {
 /// Runs the subcommand.
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     check_output(&arguments.output)?;
-    let settings = arguments.settings.given.over(ChooseSettings::defaults());
+    let preset = arguments.preset.as_deref().map(read_preset).transpose()?;
+    let mut settings = arguments.settings.given.over(ChooseSettings::defaults());
+    if let Some(preset) = &preset {
+        settings = settings.with_text("name", preset.settings.text("name").unwrap_or_default());
+    }
+    let (targets, only) = match &preset {
+        // The plan of a preset names the options that matter for it.
+        Some(preset) if arguments.targets.is_empty() => (texts(preset), true),
+        _ => (arguments.targets, arguments.only),
+    };
     let budget = settings.text("budget").unwrap_or(BUDGET).to_owned();
-    check_words(&arguments.targets, Some(&budget))?;
+    check_words(&targets, Some(&budget))?;
     check_units(&settings)?;
     let risky = settings.flag("risky");
-    let (raced, refused) = all_candidates(&arguments.targets, risky, arguments.only)?;
+    let (raced, refused) = all_candidates(&targets, risky, only)?;
     let (raced, refused) = without_effects_of_size(raced, refused, &settings)?;
     if arguments.list {
         return list(&raced, &refused, risky);
@@ -120,6 +133,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         return Err(failure::error(&code::CONFLICT, message));
     }
     workloads.extend(command);
+    workloads.extend(preset.into_iter().flat_map(|preset| preset.workloads));
     let (raced, first_stage, factors) = match arguments.effects {
         true => design(raced, PLACES as usize)?,
         false => (raced, Vec::new(), Vec::new()),
@@ -150,12 +164,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
             ),
         ));
     }
-    say(&announcement(
-        raced.len(),
-        arguments.targets.len(),
-        arguments.only,
-        &budget,
-    ));
+    say(&announcement(raced.len(), targets.len(), only, &budget));
     let race = Race {
         refused,
         first_stage,
@@ -172,12 +181,20 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         .unwrap_or_else(|| results::default_directory("choose"));
     race::choose(
         resolved,
-        &arguments.targets,
+        &targets,
         &out,
         &arguments.output,
         arguments.verbosity,
         Turn::of_run(arguments.allow_concurrent, arguments.wait),
     )
+}
+
+/// Returns the targets of a plan as on the command line.
+fn texts(plan: &PlanFile) -> Vec<String> {
+    let targets = plan.targets.iter();
+    targets
+        .map(|target| target.get_ref().text.clone())
+        .collect()
 }
 
 /// Returns the text about the number of candidates that is printed before the race.

@@ -10,9 +10,10 @@ use fsb_engine::workload::parameter::{Parameter, ParameterDefault};
 use fsb_model::units::show_duration;
 use fsb_model::{Repetition, Settings, code, failure, metric, nearest};
 use fsb_report::show::entry;
-use fsb_report::summary::{Program, ROLES};
-use fsb_runner::plan_file::{PlanFile, typed};
+use fsb_report::summary::ROLES;
+use fsb_runner::plan_file::{self, Needed, PlanFile, typed};
 use fsb_runner::schedule::{self, Expected};
+use fsb_runner::shipped_plan;
 use fsb_runner::suite::{self, Suite};
 use fsb_testbed::control::{self, Scope};
 use fsb_testbed::declared::DeclaredOption;
@@ -30,6 +31,7 @@ const EXAMPLES: &str = "\
 Examples:
   fsb list                  the families
   fsb list suites           the suites and how long each takes
+  fsb list presets          the programs whose work fsb measures
   fsb list workloads read   the parameters of one workload and their defaults
   fsb list controls swap    the values of one control
   fsb list file-systems     the file systems and the packages that format them
@@ -39,7 +41,7 @@ Examples:
 /// List file systems, media, disks, workloads, suites and more
 ///
 /// The families are file-systems, media, disks, controls, interference, workloads, backends,
-/// suites, plans, tools, published, exporters, metrics and formats.
+/// suites, presets, plans, tools, published, exporters, metrics and formats.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -70,6 +72,7 @@ struct Family {
 
 const WORKLOADS: &str = "workloads";
 const SUITES: &str = "suites";
+const PRESETS: &str = "presets";
 const CONTROLS: &str = "controls";
 const FILE_SYSTEMS: &str = "file-systems";
 const MEDIA: &str = "media";
@@ -182,11 +185,21 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: PRESETS,
+        about: "Work of programs: fsb run ext4 xfs --preset NAME",
+        members: || {
+            shipped_plan::presets()
+                .map(|plan| (plan.preset().to_owned(), plan.about.to_owned()))
+                .collect()
+        },
+    },
+    Family {
         name: "plans",
         about: "Shipped plans: fsb run NAME",
         members: || {
-            let plans = fsb_runner::shipped_plan::REGISTRY.iter();
+            let plans = shipped_plan::REGISTRY.iter();
             plans
+                .filter(|plan| !plan.is_preset)
                 .map(|plan| (plan.name.to_owned(), plan.about.to_owned()))
                 .collect()
         },
@@ -438,6 +451,7 @@ fn describe(
         MEDIA => medium_details(name),
         TOOLS => tool_details(name, columns),
         PUBLISHED => published_details(name, columns),
+        PRESETS => preset_details(name, columns)?,
         _ => String::new(),
     };
     print(&format!(
@@ -445,6 +459,63 @@ fn describe(
         entry(&format!("{name} ({}): ", family.name), &about, columns)
     ))?;
     Ok(exit::DONE)
+}
+
+/// Returns the sources of a preset, its cases with the programs that they need, and the targets
+/// that 'fsb choose' races.
+fn preset_details(name: &str, columns: usize) -> anyhow::Result<String> {
+    let Some(preset) = shipped_plan::preset(name) else {
+        return Ok(String::new());
+    };
+    let plan = plan_file::parse(preset.text, preset.name)?;
+    let mut sources = String::new();
+    for line in preset.text.lines().map_while(|line| line.strip_prefix('#')) {
+        sources += line;
+    }
+    let mut text = format!("{}\n\n", entry("", sources.trim_start(), columns));
+    for workload in &plan.workloads {
+        let label = workload
+            .params
+            .get("label")
+            .and_then(|label| label.as_str());
+        let bound = workload
+            .params
+            .get("p99_below")
+            .and_then(|bound| bound.as_str());
+        let bound = bound.map(|bound| format!("; passes with a p99 below {bound}"));
+        let case = format!(
+            "{}{}",
+            label.unwrap_or(&workload.name),
+            bound.unwrap_or_default()
+        );
+        text += &(entry("  ", &case, columns) + "\n");
+    }
+    let mut known = BTreeSet::new();
+    for Needed { need, missing, .. } in &plan.needed {
+        let state = match missing {
+            None => "is installed".to_owned(),
+            Some(missing) => {
+                format!("lacks {missing}: a recording or an emulation takes its place")
+            }
+        };
+        if known.insert(&need.package) {
+            text += &(entry(
+                "",
+                &format!("The program (Debian package {}) {state}.", need.package),
+                columns,
+            ) + "\n");
+        }
+    }
+    let mut targets = Vec::new();
+    for target in &plan.targets {
+        targets.push(target.get_ref().text.as_str());
+    }
+    text += &(entry(
+        "",
+        &format!("fsb choose --preset {name} races {}.", targets.join(" ")),
+        columns,
+    ) + "\n");
+    Ok(text)
 }
 
 /// Returns how the results of a tool are recognized, their units, and the part of them that is one
@@ -517,21 +588,11 @@ fn suites_text(columns: usize) -> String {
         .unwrap_or(0);
     let targets = TARGETS.join(" ");
     for (machine, suite) in machines() {
-        let emulation = format!("fsb run {targets} --suite {suite}  # an emulation");
-        let commands = match program_of(machine) {
-            None => vec![emulation],
-            Some((Program { plan, .. }, true)) => {
-                vec![format!("fsb run {targets} {plan}.toml"), emulation]
-            }
-            Some((Program { plan, command }, false)) => {
-                vec![
-                    emulation,
-                    format!(
-                        "fsb run {targets} {plan}.toml  # needs {command}, which is not installed"
-                    ),
-                ]
-            }
-        };
+        let mut commands = Vec::new();
+        if let Some(role) = ROLES.iter().find(|role| role.machine == machine) {
+            commands.push(format!("fsb run {targets} --preset {}", role.preset));
+        }
+        commands.push(format!("fsb run {targets} --suite {suite}  # an emulation"));
         let mut asked = format!("A {machine}?");
         for command in commands {
             let head = std::mem::take(&mut asked);
@@ -548,12 +609,6 @@ fn suites_text(columns: usize) -> String {
     );
     text.push('\n');
     text
-}
-
-/// Returns the real program of a kind of machine, and whether it is installed.
-fn program_of(machine: &str) -> Option<(Program, bool)> {
-    let program = ROLES.iter().find(|role| role.machine == machine)?.program?;
-    Some((program, doctor::has_program(program.command)))
 }
 
 /// Returns the description of one suite, with its time and its machine.

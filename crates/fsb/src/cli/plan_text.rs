@@ -1,12 +1,16 @@
 //! Parses plans and workloads that the command line names.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use fsb_model::{Background, Params, WorkloadSpec, code, failure, nearest};
-use fsb_runner::plan_file::{self, PlanFile};
+use fsb_model::error::TOOL_MISSING;
+use fsb_model::{Background, Params, WorkloadSpec, code, failure, nearest, notice};
+use fsb_runner::plan_file::{self, Need, Needed, PlanFile};
 use fsb_runner::shipped_plan;
 use fsb_store::input::LARGEST_SCRIPT;
 use serde_json::Value;
+
+use crate::message::notify;
 
 /// Parses a workload of an option such as `--workload`: `KIND[,PARAM=VALUE…]`, for example
 /// `read,access=random,block_size=[4K,64K]`.
@@ -99,20 +103,112 @@ pub fn is_plan(text: &str) -> bool {
 
 /// Reads the plan in a file, or the shipped plan of that name.
 pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
-    let text = plan_text(path)?;
-    let mut plan = plan_file::parse(&text, &path.display().to_string())?;
-    if let Some(stem) = path.file_stem()
-        && !plan.settings.has("name")
-    {
-        plan.settings = plan.settings.with_text("name", stem.to_string_lossy());
+    let name = path.display().to_string();
+    let (text, is_shipped) = plan_text(path)?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    parsed(&text, &name, &stem, is_shipped)
+}
+
+/// Reads the shipped plan of a preset.
+pub fn read_preset(name: &str) -> anyhow::Result<PlanFile> {
+    let Some(plan) = shipped_plan::preset(name) else {
+        let names = shipped_plan::presets().map(|plan| plan.preset());
+        let advice = match nearest::nearest(name, names) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => "'fsb list presets' lists them".to_owned(),
+        };
+        let message = format!("--preset {name}: no such preset");
+        return Err(failure::advised(&code::INVALID_VALUE, message, advice));
+    };
+    parsed(plan.text, plan.name, plan.preset(), true)
+}
+
+fn parsed(text: &str, origin: &str, name: &str, is_shipped: bool) -> anyhow::Result<PlanFile> {
+    let mut plan = plan_file::parse(text, origin)?;
+    if !plan.settings.has("name") {
+        plan.settings = plan.settings.with_text("name", name);
+    }
+    for (place, needed) in plan.needed.iter().enumerate() {
+        // Several workloads of a plan need the same program.
+        if !plan.needed[..place].contains(needed) {
+            check_need(needed, is_shipped)?;
+        }
     }
     Ok(plan)
 }
 
-/// Returns the content of the file, or of the plan of that name that is shipped with the program.
-fn plan_text(path: &Path) -> anyhow::Result<String> {
+/// Says what takes the place of a program that is not installed, and whether an installed one has
+/// another version than the recorded one. Refuses a workload whose program is missing and has no
+/// replacement.
+fn check_need(
+    Needed {
+        need,
+        missing,
+        otherwise,
+    }: &Needed,
+    is_shipped: bool,
+) -> anyhow::Result<()> {
+    let package = &need.package;
+    let Some(program) = missing else {
+        if is_shipped {
+            tell_version(need);
+        }
+        return Ok(());
+    };
+    let advice = format!("install it: apt-get install {package}");
+    let Some(otherwise) = otherwise else {
+        let message = format!("{program}, which a workload needs, is not installed");
+        return Err(failure::advised(&TOOL_MISSING, message, advice));
+    };
+    let text = format!(
+        "note: {program} is not installed, so its {otherwise} is measured; to measure the program, {advice}"
+    );
+    let fields = [
+        ("program", program.as_str().into()),
+        ("package", package.as_str().into()),
+    ];
+    notify(&notice::PROGRAM_MISSING, fields, &text);
+    Ok(())
+}
+
+/// Compares the version of an installed program with the one that `docs/programs.md` describes.
+fn tell_version(need: &Need) {
+    let (Some(recorded), [program, arguments @ ..]) = (&need.recorded, &need.version[..]) else {
+        return;
+    };
+    let Ok(output) = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+    else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || has_version(&said, recorded) {
+        return;
+    }
+    let found = said.lines().next().unwrap_or_default().trim();
+    let text = format!(
+        "note: this is {found}; {program} {recorded} is the version in 'What programs ask'"
+    );
+    let fields = [
+        ("program", program.as_str().into()),
+        ("recorded", recorded.as_str().into()),
+    ];
+    notify(&notice::PROGRAM_VERSION, fields, &text);
+}
+
+/// Returns whether a text has the version as a word of its own.
+fn has_version(text: &str, version: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '.')
+        .any(|word| word.trim_start_matches('v') == version)
+}
+
+/// Returns the content of the file, or of the plan of that name that is shipped with the program,
+/// and whether it is shipped.
+fn plan_text(path: &Path) -> anyhow::Result<(String, bool)> {
     let error = match fsb_store::input::read_text(path, LARGEST_SCRIPT) {
-        Ok(text) => return Ok(text),
+        Ok(text) => return Ok((text, false)),
         Err(error) => error,
     };
     let name = path.to_string_lossy();
@@ -124,7 +220,7 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
         ));
     }
     if let Some(plan) = shipped_plan::find(&name) {
-        return Ok(plan.text.to_owned());
+        return Ok((plan.text.to_owned(), true));
     }
     let advice = match nearest::nearest(&name, shipped_plan::REGISTRY.iter().map(|plan| plan.name))
     {
@@ -141,6 +237,18 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_is_a_word_of_what_a_program_prints() {
+        assert!(has_version("3.40.1 2022-12-28 14:03:47", "3.40.1"));
+        assert!(has_version("etcd Version: 3.4.23\nGit SHA: x", "3.4.23"));
+        assert!(has_version(
+            "Redis server v=7.0.15 sha=00000000:0",
+            "7.0.15"
+        ));
+        assert!(has_version("git version 2.39.5 (v2.39.5)", "2.39.5"));
+        assert!(!has_version("3.40.12", "3.40.1") && !has_version("13.40.1", "3.40.1"));
+    }
 
     #[test]
     fn lists_and_tables_may_hold_commas() {

@@ -183,7 +183,7 @@ impl Turn {
     /// Takes the lock, or returns an error that names its holder. Prints warnings about runs that
     /// measure already.
     pub fn take(self, command: &str) -> anyhow::Result<RunLock> {
-        let mut lock = match self {
+        let lock = match self {
             Turn::Alone => RunLock::acquire(command)?,
             Turn::Waiting => wait_for_lock(command)?,
             Turn::Concurrent => RunLock::join(command)?,

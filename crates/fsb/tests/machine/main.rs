@@ -36,6 +36,7 @@ mod options;
 mod ownership;
 mod plans;
 mod pools;
+mod presets;
 mod real_file_systems;
 mod remote;
 mod serve_runs;

@@ -112,7 +112,7 @@ fn a_suite_named_after_a_real_program_leads_to_its_plan() {
     );
     let named = fsb(
         scratch.path(),
-        "run ext4 xfs postgresql.toml --seed 7 --print-plan",
+        "run ext4 xfs --preset postgresql --seed 7 --print-plan",
     );
     expect_code(&asked, 0);
     assert_eq!(stdout(&asked), stdout(&named));
@@ -120,12 +120,91 @@ fn a_suite_named_after_a_real_program_leads_to_its_plan() {
         message(&asked, "note/named-plan")["fields"]["plan"],
         "postgresql.toml"
     );
-    assert_eq!(messages(&asked).len(), 1, "{}", stderr(&asked));
     let suites = stdout(&fsb(scratch.path(), "list suites"));
     assert!(
-        suites.contains("--suite oltp  # an emulation") && suites.contains("xfs postgresql.toml"),
+        suites.contains("--suite oltp  # an emulation")
+            && suites.contains("xfs --preset postgresql"),
         "{suites}"
     );
+}
+
+#[test]
+fn a_preset_is_found_by_its_name_and_takes_the_targets_of_the_command_line() {
+    let scratch = scratch();
+    let plan = stdout(&fsb(
+        scratch.path(),
+        "run ext4 xfs --preset thumbnails --seed 7 --print-plan",
+    ));
+    assert!(
+        plan.contains("targets = [\"ext4\", \"xfs\"]") && plan.contains("name = \"thumbnails\""),
+        "{plan}"
+    );
+    let near = fsb_json(scratch.path(), "run ext4 --preset sqlit");
+    expect_code(&near, 2);
+    let said = error_of(&near)["message"].to_string();
+    assert!(said.contains("did you mean 'sqlite'?"), "{said}");
+    for line in [
+        "run ext4 --preset sqlite --suite quick",
+        "run ext4 --preset sqlite --workload rename",
+        "run ext4 --preset sqlite -- true",
+        "run ext4 database.toml --preset sqlite",
+        "run ext4 --suite quick --gate",
+    ] {
+        expect_code(&fsb_json(scratch.path(), line), 2);
+    }
+    let raced = stdout(&fsb(scratch.path(), "choose --preset sqlite --list"));
+    assert!(raced.contains("ext4,data=journal"), "{raced}");
+}
+
+/// A plan's own program may be missing: what takes its place is said, or the package is.
+#[test]
+fn a_missing_program_is_named_with_its_package() {
+    let scratch = scratch();
+    let plan = |otherwise: &str| {
+        let text = format!(
+            "[[workload]]\nname = 'command'\nlabel = 'work'\ncommand = 'no-such-program'\n\
+             needs = {{ programs = ['no-such-program'], package = 'such' }}\n{otherwise}"
+        );
+        std::fs::write(scratch.path().join("plan.toml"), text).unwrap();
+        fsb_json(scratch.path(), "run null plan.toml --print-plan")
+    };
+    let replaced = plan("[workload.otherwise]\nname = 'replay'\ntrace = 'example'\n");
+    expect_code(&replaced, 0);
+    assert_eq!(
+        message(&replaced, "note/program-missing")["fields"]["package"],
+        "such"
+    );
+    assert!(stdout(&replaced).contains("label = \"work, recording\""));
+    let refused = plan("");
+    expect_code(&refused, 3);
+    let error = error_of(&refused);
+    assert_eq!(error["code"], "testbed/tool-missing");
+    assert!(
+        error["message"]
+            .to_string()
+            .contains("apt-get install such")
+    );
+}
+
+/// A preset runs on a machine without its programs too: every recording is known.
+#[test]
+fn every_preset_has_something_to_measure_without_its_programs() {
+    for preset in fsb_runner::shipped_plan::presets() {
+        let text = preset
+            .text
+            .replace("programs = [", "programs = [\"no-such-program\", ");
+        let plan = fsb_runner::plan_file::parse(&text, preset.name).unwrap();
+        for needed in &plan.needed {
+            assert!(needed.otherwise.is_some(), "{}: {needed:?}", preset.name);
+        }
+        let resolved = plan.resolve(2, 7).map_err(|error| error.to_string());
+        assert!(
+            resolved.is_ok(),
+            "{}: {}",
+            preset.name,
+            resolved.unwrap_err()
+        );
+    }
 }
 
 /// Many terminals have 80 columns. Text to be copied from a message is not wrapped.
@@ -135,6 +214,8 @@ fn screens_fit_eighty_columns() {
     for arguments in [
         &["list"][..],
         &["list", "suites"],
+        &["list", "presets"],
+        &["list", "etcd"],
         &["list", "workloads"],
         &["list", "file-systems"],
         &["list", "metrics"],

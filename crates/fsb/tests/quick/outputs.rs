@@ -697,7 +697,7 @@ fn the_schema_for_editors_marks_what_fsb_refuses() {
         workload("cache = \"lukewarm\""),
         workload("threads = 2000"),
         workload("overwrite = true"),
-        workload("p99_below = \"1ms\""),
+        workload("latency_from = \"call\""),
         "[[workload]]\nname = \"command\"".to_owned(),
     ] {
         assert!(!faults(&validator, &plan).is_empty(), "{plan}");

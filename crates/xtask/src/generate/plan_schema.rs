@@ -177,6 +177,25 @@ fn background() -> Value {
     })
 }
 
+/// Adds the programs that a workload needs, and what takes their place.
+fn add_needs(properties: &mut Map<String, Value>, definitions: &mut Definitions) {
+    let need = json!({
+        "type": "object",
+        "description": "Programs that the workload needs, their Debian packages, and the version that was recorded",
+        "required": ["programs", "package"],
+    });
+    properties.insert("needs".to_owned(), definitions.reference("needs", need));
+    let otherwise = json!({
+        "type": "object",
+        "description": "Workload that takes its place where a program is missing",
+        "required": ["name"],
+    });
+    properties.insert(
+        "otherwise".to_owned(),
+        definitions.reference("otherwise", otherwise),
+    );
+}
+
 fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     let time = json!({ "type": ["string", "number"], "description": "Length of a timed sample, such as 10s" });
     let sustain = json!({
@@ -197,6 +216,7 @@ fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
         BACKGROUND.to_owned(),
         definitions.reference(BACKGROUND, background()),
     );
+    add_needs(&mut properties, definitions);
     let (mut required, mut dependent) = (vec!["name"], Map::new());
     for one in workload.parameters() {
         properties.insert(

@@ -38,6 +38,8 @@ then complete names and values and mark errors.
 * Each workload may also have `label`, `sample_time` (length of a timed sample, such as `\"10s\"`), `sustain`
   (repeat until the target's journal was written this number of times) and `background` (measure alone and
   [beside another workload](methods/neighbours.md)).
+* A workload with `needs = { programs = [\"sqlite3\"], package = \"sqlite3\" }` is measured where these programs are
+  installed. Elsewhere its `otherwise`, a table with another workload, takes its place.
 
 A list entry is the parameter, its values and default in parentheses, and its effect. A flag is `true` or `false`, and
 `false` by default. [Shared parameters](#shared-parameters) have one description; a workload that lists one with other values

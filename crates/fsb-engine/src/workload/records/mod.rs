@@ -249,9 +249,8 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
                 "p99_below",
                 Duration(1e-6..=3600.0),
                 Absent,
-                "bound for the 99th percentile at the highest rate to find",
-            )
-            .needs(Needs::Given("rate")),
+                "bound of the 99th percentile, also of a search for a rate",
+            ),
             Parameter::word(
                 "latency_from",
                 LatencyStart::ALL,
@@ -487,6 +486,11 @@ impl RecordsOptions {
         self.mix.unwrap_or(1.0)
     }
 
+    /// Returns whether targets are compared by the 99th percentile of the latency.
+    fn is_judged_by_p99(&self) -> bool {
+        self.rate.is_some() || self.p99_below.is_some()
+    }
+
     /// Returns the parts of the label that distinguish the case, each with a comma in front.
     fn label(&self) -> String {
         let mut label = String::new();
@@ -521,6 +525,8 @@ impl RecordsOptions {
         }
         if let Some(rate) = self.rate {
             label += &format!(", p99 at {rate}/s");
+        } else if self.p99_below.is_some() {
+            label += ", p99";
         }
         if let Some(flag) = self.open_sync {
             label += &format!(", {}", flag.name());
@@ -1098,8 +1104,8 @@ impl Job for RecordsJob {
             }
             profile.label += &self.options.label();
         }
-        if let Some(rate) = self.options.rate {
-            profile.rate = Some(rate);
+        profile.rate = self.options.rate;
+        if self.options.is_judged_by_p99() {
             profile.primary = &LATENCY_P99;
             profile.fewest = profile.fewest.max(FEWEST_FOR_P99);
         }
@@ -1206,7 +1212,7 @@ impl Job for RecordsJob {
         // missing from a sample.
         let options = &self.options;
         let between = &options.between;
-        if options.rate.is_some()
+        if options.is_judged_by_p99()
             || self.member.draws.is_some()
             || !between.is_nothing()
             || between.ends_with_sync()

@@ -965,7 +965,7 @@ fn senseless_rates_are_refused() {
             json!({"rate": "2000/s", "depth": 4, "backend": "uring"}),
             "rate",
         ),
-        (json!({"p99_below": "10ms"}), "p99_below"),
+        (json!({"latency_from": "call"}), "latency_from"),
         (json!({"rate": 5, "p99_below": "soon"}), "p99_below"),
     ] {
         let mut workload = json!({"name": "read", "file_size": "64K", "block_size": "4K"});
@@ -977,10 +977,21 @@ fn senseless_rates_are_refused() {
         let error = workload::parse(&spec, &SIZING).err().unwrap();
         assert_eq!(error.key.as_deref(), Some(key), "{params}: {error}");
     }
-    let (_, job) =
+    let (_, paced) =
         job(&json!({"name": "read", "file_size": "64K", "block_size": "4K", "rate": "2000/s"}));
-    assert_eq!(job.profile().label, "read 4K, warm, p99 at 2000/s");
-    assert!(job.unit().is_none(), "a rate is not kept in short samples");
+    assert_eq!(paced.profile().label, "read 4K, warm, p99 at 2000/s");
+    assert!(
+        paced.unit().is_none(),
+        "a rate is not kept in short samples"
+    );
+    let (_, job) =
+        job(&json!({"name": "read", "file_size": "64K", "block_size": "4K", "p99_below": "10ms"}));
+    let profile = job.profile();
+    assert_eq!(profile.label, "read 4K, warm, p99");
+    assert_eq!(
+        (profile.primary.name, profile.fewest),
+        ("latency_p99", 10_000)
+    );
 }
 
 /// Runs every member on every backend that it accepts and that this kernel has. Verification finds

@@ -13,6 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fsb_model::{CacheState, Params};
+use fsb_trace::recordings::{self, Recording};
 use fsb_trace::{
     Call, CallKind, Header, Initial, Order, Overhead, Reader as TraceReader, Skimmed, State,
     Totals, TracePart, Writer, flags,
@@ -357,7 +358,7 @@ pub(super) fn parameters() -> Vec<Parameter> {
                 "trace",
                 ParameterKind::Path,
                 trace,
-                "trace to replay: a file that 'fsb record' wrote",
+                "trace to replay: a file that 'fsb record' wrote, or recording:NAME of a preset",
             ),
             Parameter::new(
                 "pace",
@@ -665,10 +666,11 @@ fn write() -> Result<Vec<u8>, fsb_trace::TraceError> {
 /// The name of the made-up trace.
 pub(super) const EXAMPLE: &str = "example";
 
-/// A file, or the made-up trace.
+/// A file, a recording that is part of the program, or the made-up trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TraceSource {
     Example,
+    Recording(&'static Recording),
     File(PathBuf),
 }
 
@@ -677,6 +679,9 @@ type TraceBytes = Box<dyn Read + Send>;
 
 impl TraceSource {
     fn parse(text: &str) -> TraceSource {
+        if let Some(recording) = recordings::find(text) {
+            return TraceSource::Recording(recording);
+        }
         match text {
             EXAMPLE => TraceSource::Example,
             // The agent works in another directory.
@@ -689,6 +694,9 @@ impl TraceSource {
     fn text(&self) -> String {
         match self {
             TraceSource::Example => EXAMPLE.to_owned(),
+            TraceSource::Recording(recording) => {
+                format!("{}{}", recordings::PREFIX, recording.name)
+            }
             TraceSource::File(path) => path.to_string_lossy().into_owned(),
         }
     }
@@ -697,6 +705,7 @@ impl TraceSource {
     fn shown(&self) -> String {
         match self {
             TraceSource::Example => EXAMPLE.to_owned(),
+            TraceSource::Recording(recording) => recording.name.to_owned(),
             TraceSource::File(path) => path
                 .file_stem()
                 .unwrap_or_default()
@@ -713,6 +722,7 @@ impl TraceSource {
     pub(super) fn skim(&self) -> Result<Skimmed, EngineError> {
         let skimmed = match self {
             TraceSource::Example => Skimmed::read(Cursor::new(trace())),
+            TraceSource::Recording(recording) => Skimmed::read(Cursor::new(recording.bytes)),
             TraceSource::File(path) => Skimmed::read(open(path)?),
         };
         skimmed.map_err(|error| self.failed(error))
@@ -721,6 +731,7 @@ impl TraceSource {
     fn reader(&self) -> Result<TraceReader<TraceBytes>, EngineError> {
         let bytes: TraceBytes = match self {
             TraceSource::Example => Box::new(Cursor::new(trace())),
+            TraceSource::Recording(recording) => Box::new(Cursor::new(recording.bytes)),
             TraceSource::File(path) => Box::new(open(path)?),
         };
         TraceReader::new(bytes).map_err(|error| self.failed(error))

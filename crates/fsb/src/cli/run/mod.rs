@@ -11,14 +11,16 @@ use fsb_model::setting::SettingValue;
 use fsb_model::units::parse_duration;
 use fsb_model::{Bytes, Place, Plan, Settings, Target, code, failure, notice};
 use fsb_report::series;
+use fsb_report::summary::{BoundState, bounds};
 use fsb_runner::plan_file::{self, PlanFile, typed};
-use fsb_runner::{shipped_plan, suite, vm};
+use fsb_runner::shipped_plan::{self, ShippedPlan};
+use fsb_runner::{suite, vm};
 use fsb_store::{RUN_FILE, Reader, owner};
 use fsb_testbed::control;
 use serde::{Deserialize, Serialize};
 
 use self::work::TraceArguments;
-use super::plan_text::{background, is_plan, read_plan, workloads};
+use super::plan_text::{background, is_plan, read_plan, read_preset, workloads};
 use super::settings::{self, SettingArguments};
 use crate::exit;
 use crate::help::heading;
@@ -57,6 +59,10 @@ pub struct Arguments {
     targets: Vec<String>,
     #[command(flatten)]
     settings: SettingArguments<settings::Run>,
+    /// Work of a program to run; see 'fsb list presets'
+    #[arg(long, value_name = "NAME", help_heading = heading::WORKLOAD,
+        conflicts_with_all = ["suite", "workloads", "tree", "trace", "command", "resume"])]
+    preset: Option<String>,
     /// Workload to run, KIND[,PARAM=VALUE…], such as read,access=random,cache=cold; see 'fsb list
     /// workloads'; repeatable
     #[arg(long = "workload", value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD,
@@ -84,7 +90,7 @@ pub struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
     runs: Option<u32>,
     /// Run on USER@HOST through ssh; many hosts: fsb fleet run
-    #[arg(long, value_name = "HOST", help_heading = heading::MACHINE,
+    #[arg(long, value_name = "HOST", hide_short_help = true, help_heading = heading::MACHINE,
         conflicts_with_all = ["runs", "kernel", "root", "trace"])]
     on: Option<String>,
     /// Measure shared directories from HOST[:RANKS],… at once: print and run mpirun with fsb-mpi,
@@ -116,6 +122,9 @@ pub struct Arguments {
     resume: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
+    /// Exit with 1 if a target misses the p99_below of a case, and with 2 if that is undecided
+    #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT, conflicts_with_all = ["runs", "on", "resume"])]
+    gate: bool,
     /// Print the complete plan and exit
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
     print_plan: bool,
@@ -188,8 +197,13 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         arguments.print_plan,
         arguments.out.clone(),
     );
-    let runs = arguments.runs;
+    let (runs, gate) = (arguments.runs, arguments.gate);
     let file = plan(arguments)?;
+    if gate && !file.workloads.iter().any(bounds::is_judged) {
+        let message = "--gate: no case has a bound";
+        let advice = "give one p99_below, as 'fsb run --preset etcd' has it";
+        return Err(failure::advised(&code::CONFLICT, message, advice));
+    }
     if let Some(host) = host.filter(|_| !print_plan) {
         let plan = file
             .clone()
@@ -256,15 +270,33 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         return Ok(exit::DONE);
     }
     let out = out.unwrap_or_else(|| results::default_directory(&record::run_name(plan)));
-    coordinator::start(resolved, &out, &output, verbosity, turn)
+    let code = coordinator::start(resolved, &out, &output, verbosity, turn)?;
+    if gate && code == exit::DONE {
+        return gate_code(&out);
+    }
+    Ok(code)
+}
+
+/// Judges the bounds of a run's cases. Returns the exit code.
+fn gate_code(directory: &Path) -> anyhow::Result<u8> {
+    let summary = summary::of_stored(&StoredRun::read(directory)?);
+    let lines = bounds::lines(&summary).join(" ");
+    let (notice, exit, found) = match bounds::worst(&summary) {
+        Some(BoundState::Pass) => (&notice::BOUND_KEPT, exit::DONE, "pass"),
+        Some(BoundState::Fail) => (&notice::BOUND_MISSED, exit::GATE, "fail"),
+        Some(BoundState::CannotTell) | None => {
+            (&notice::BOUND_UNDECIDED, exit::REQUEST, "cannot tell")
+        }
+    };
+    let text = format!("--gate: {found}: {lines}");
+    notify(notice, [("answers", lines.into())], &text);
+    Ok(exit)
 }
 
 /// Returns the shipped plan of that name; `None` for the name of a suite.
-fn plan_for_suite(name: &str) -> Option<&'static str> {
+fn plan_for_suite(name: &str) -> Option<&'static ShippedPlan> {
     let is_suite = suite::REGISTRY.iter().any(|suite| suite.name == name);
-    shipped_plan::find(&format!("{name}.toml"))
-        .filter(|_| !is_suite)
-        .map(|plan| plan.name)
+    shipped_plan::find(&format!("{name}.toml")).filter(|_| !is_suite)
 }
 
 /// Returns the command line laid over the plan file, if one is named.
@@ -276,11 +308,20 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     let mut settings = arguments.settings.given;
     // People ask for the suite of a program whose work a shipped plan measures.
     let suite = settings.text("suite").unwrap_or_default().to_owned();
+    let mut preset = arguments.preset;
     if let Some(plan) = plan_for_suite(&suite) {
-        let text = format!("note: '{suite}' is a plan: this is 'fsb run {plan}'");
+        let this = match plan.is_preset {
+            true => format!("a preset: this is 'fsb run --preset {suite}'"),
+            false => format!("a plan: this is 'fsb run {}'", plan.name),
+        };
         settings.unset("suite");
-        notify(&notice::NAMED_PLAN, [("plan", plan.into())], &text);
-        files.push(plan.to_owned());
+        let text = format!("note: '{suite}' is {this}");
+        notify(&notice::NAMED_PLAN, [("plan", plan.name.into())], &text);
+        if plan.is_preset {
+            preset = Some(suite);
+        } else {
+            files.push(plan.name.to_owned());
+        }
     } else if let [file] = files.as_slice()
         && !Path::new(file).exists()
         && let Some(plan) = shipped_plan::find(file)
@@ -290,13 +331,14 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         );
         notify(&notice::NAMED_PLAN, [("plan", plan.name.into())], &text);
     }
-    let under = match files.as_slice() {
-        [] => PlanFile::default(),
-        [file] => read_plan(Path::new(file))?,
+    let under = match (files.as_slice(), &preset) {
+        ([], None) => PlanFile::default(),
+        ([], Some(preset)) => read_preset(preset)?,
+        ([file], None) => read_plan(Path::new(file))?,
         _ => {
             return Err(failure::error(
                 &code::SEVERAL_PLANS,
-                "more than one plan: name one .toml file",
+                "more than one plan: name one .toml file, or one --preset",
             ));
         }
     };

@@ -1,0 +1,222 @@
+//! Whether the 99th percentile of a case is below its bound, `p99_below`: the pass mark of a
+//! program, such as etcd's 10 ms.
+//!
+//! A target passes if the whole 95 % interval of its 99th percentile is below the bound, and fails
+//! if it is above. Otherwise the answer is open.
+
+use fsb_model::units::{parse_duration, show_seconds};
+use fsb_model::{Params, WorkloadSpec};
+use fsb_stats::{Estimate, LEVEL, blocks_to_scale};
+
+use super::advice::rough;
+use super::model::{BoundAnswer, BoundState, MeasuredCell, Numbers, Workload};
+
+/// Returns whether a workload of a plan has a bound that targets pass or fail.
+pub fn is_judged(workload: &WorkloadSpec) -> bool {
+    bound(&workload.params).is_some()
+}
+
+/// Returns the bound of a case without a rate, in seconds. A bound with a rate is that of a search
+/// for the highest rate.
+pub(super) fn bound(params: &Params) -> Option<f64> {
+    if params.contains_key("rate") {
+        return None;
+    }
+    let text = params.get("p99_below")?.as_str()?;
+    Some(parse_duration(text).ok()?.as_secs_f64())
+}
+
+/// Answers for every target of the cases that have a bound. `per_block` is the time of a block in
+/// seconds.
+pub(super) fn answer(cases: &mut [Workload], is_judged: bool, per_block: Option<f64>) {
+    for case in cases {
+        let Some(below) = case.p99_below else {
+            continue;
+        };
+        let is_judged = is_judged && case.withheld.is_none();
+        for cell in &mut case.cells {
+            cell.bound = Some(answer_of(cell, below, is_judged, per_block));
+        }
+    }
+}
+
+/// A value that is not durable as promised passes no bound for durable operations.
+fn answer_of(
+    cell: &MeasuredCell,
+    below: f64,
+    is_judged: bool,
+    per_block: Option<f64>,
+) -> BoundAnswer {
+    let is_valid = is_judged && cell.lost.is_empty() && cell.unproven.is_empty();
+    let estimate = cell
+        .estimate
+        .as_ref()
+        .filter(|estimate| is_valid && estimate.is_judged());
+    let interval = estimate.and_then(|estimate| estimate.interval);
+    let (state, seconds) = match interval {
+        Some(interval) if interval.hi < below => (BoundState::Pass, None),
+        Some(interval) if interval.lo > below => (BoundState::Fail, None),
+        _ => (
+            BoundState::CannotTell,
+            estimate.and_then(|estimate| {
+                Some(f64::from(further_blocks(estimate, below)?) * per_block?)
+            }),
+        ),
+    };
+    BoundAnswer {
+        below,
+        state,
+        seconds,
+    }
+}
+
+/// Returns the further blocks after which the interval probably lies on one side of the bound.
+fn further_blocks(estimate: &Estimate, below: f64) -> Option<u32> {
+    let interval = estimate.interval?;
+    let half_width = (interval.hi / interval.lo).ln() / 2.0;
+    let distance = (below / estimate.value).ln().abs();
+    let blocks = blocks_to_scale(estimate.n, LEVEL, LEVEL, distance / half_width)?;
+    Some(blocks.saturating_sub(estimate.n as u32).max(1))
+}
+
+/// Returns a sentence per case with a bound: `append 2300, durable each: ext4 passes (p99 3.10 ms
+/// [2.90, 3.40], below 10.0 ms).`
+pub fn lines(summary: &Numbers) -> Vec<String> {
+    let mut lines = Vec::new();
+    for case in &summary.cases {
+        let mut answers = Vec::new();
+        for (target, cell) in summary.targets.iter().zip(&case.cells) {
+            if let Some(answer) = cell.bound {
+                answers.push(sentence(&target.label(), cell, answer));
+            }
+        }
+        if let Some(below) = case.cells.iter().find_map(|cell| cell.bound) {
+            lines.push(format!(
+                "{}, p99 below {}: {}.",
+                case.workload.trim_end_matches(", p99"),
+                show_seconds(below.below),
+                answers.join("; ")
+            ));
+        }
+    }
+    lines
+}
+
+fn sentence(target: &str, cell: &MeasuredCell, answer: BoundAnswer) -> String {
+    let value = match &cell.estimate {
+        None => "which has no value".to_owned(),
+        Some(estimate) => match estimate.interval {
+            None => format!("p99 {}", show_seconds(estimate.value)),
+            Some(interval) => format!(
+                "p99 {} [{}, {}]",
+                show_seconds(estimate.value),
+                show_seconds(interval.lo),
+                show_seconds(interval.hi)
+            ),
+        },
+    };
+    let state = match (answer.state, answer.seconds) {
+        (BoundState::Pass, _) => "pass".to_owned(),
+        (BoundState::Fail, _) => "fail".to_owned(),
+        (BoundState::CannotTell, None) => "cannot tell".to_owned(),
+        (BoundState::CannotTell, Some(seconds)) => {
+            format!("cannot tell before about {} more", rough(seconds))
+        }
+    };
+    format!("{state} on {target}, {value}")
+}
+
+/// Returns the worst answer of all targets and cases. `None` if no case has a bound.
+pub fn worst(summary: &Numbers) -> Option<BoundState> {
+    let mut worst = None;
+    for answer in summary.cells().filter_map(|cell| cell.bound) {
+        worst = match (worst, answer.state) {
+            (Some(BoundState::Fail), _) | (_, BoundState::Fail) => Some(BoundState::Fail),
+            (Some(BoundState::CannotTell), _) | (_, BoundState::CannotTell) => {
+                Some(BoundState::CannotTell)
+            }
+            _ => Some(BoundState::Pass),
+        };
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use fsb_model::metric::LATENCY_P99;
+
+    use super::*;
+    use crate::sample;
+    use crate::summary::Summary;
+
+    /// Returns a run of one case with a bound of 10 ms, where the p99 of the targets is `millis`,
+    /// with a scatter of `spread`.
+    fn run(millis: [f64; 3], spread: f64, blocks: u32) -> Summary {
+        let (mut record, mut trials) = sample::run(&["ext4", "xfs", "btrfs"], blocks);
+        let label = record.cells[0].label.clone();
+        record.cells.truncate(1);
+        trials.retain(|trial| trial.workload == label);
+        for trial in &mut trials {
+            let place = ["ext4", "xfs", "btrfs"]
+                .iter()
+                .position(|name| *name == trial.target);
+            let swing = 1.0 + spread * (f64::from(trial.block % 3) - 1.0);
+            let seconds = millis[place.unwrap()] * 1e-3 * swing;
+            trial.metrics = vec![LATENCY_P99.metric(seconds)];
+            trial.params.insert("p99_below".to_owned(), "10ms".into());
+        }
+        Summary::of_run(&record, &trials)
+    }
+
+    #[test]
+    fn a_target_passes_fails_or_cannot_be_told() {
+        let summary = run([4.0, 20.0, 10.0], 0.05, 9);
+        let [line] = &lines(&summary)[..] else {
+            panic!()
+        };
+        let (_, answers) = line.split_once(", p99 below 10.0 ms: ").unwrap();
+        let answers: Vec<&str> = answers.split("; ").collect();
+        assert!(
+            answers[0].starts_with("pass on ext4, p99 4.00 ms ["),
+            "{line}"
+        );
+        assert!(
+            answers[1].starts_with("fail on xfs, p99 20.0 ms ["),
+            "{line}"
+        );
+        assert!(answers[2].starts_with("cannot tell"), "{line}");
+        assert_eq!(worst(&summary), Some(BoundState::Fail));
+        assert_eq!(
+            worst(&run([4.0, 4.0, 10.0], 0.05, 9)),
+            Some(BoundState::CannotTell)
+        );
+        assert_eq!(
+            worst(&run([4.0, 4.0, 5.0], 0.05, 9)),
+            Some(BoundState::Pass)
+        );
+    }
+
+    #[test]
+    fn more_time_is_asked_for_where_it_would_help() {
+        let summary = run([9.0, 9.0, 9.0], 0.3, 9);
+        let answer = summary.cases[0].cells[0].bound.unwrap();
+        assert_eq!(answer.state, BoundState::CannotTell);
+        assert!(answer.seconds.unwrap() > 0.0);
+        assert!(
+            lines(&summary)[0].contains("cannot tell before about "),
+            "{:?}",
+            lines(&summary)
+        );
+    }
+
+    #[test]
+    fn few_blocks_tell_nothing_and_a_rate_has_no_bound_of_its_own() {
+        assert_eq!(
+            worst(&run([4.0, 4.0, 4.0], 0.05, 2)),
+            Some(BoundState::CannotTell)
+        );
+        let with_rate = [("p99_below", "10ms".into()), ("rate", 1000.into())];
+        let params = with_rate.map(|(key, value)| (key.to_owned(), value));
+        assert_eq!(bound(&params.into_iter().collect()), None);
+    }
+}
