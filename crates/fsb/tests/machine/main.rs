@@ -37,6 +37,7 @@ mod ownership;
 mod plans;
 mod pools;
 mod presets;
+mod programs;
 mod real_file_systems;
 mod remote;
 mod serve_runs;
