@@ -101,6 +101,11 @@ impl Profile {
         backend::find(&self.backend).is_ok_and(|backend| backend.capabilities().direct)
     }
 
+    /// Returns whether its backend lets the page cache keep nothing.
+    pub fn is_uncached(&self) -> bool {
+        backend::find(&self.backend).is_ok_and(|backend| backend.capabilities().uncached)
+    }
+
     /// Returns whether it makes, renames or removes names, which are durable only after their
     /// directory was synced.
     pub fn changes_names(&self) -> bool {

@@ -51,7 +51,7 @@ pub struct Observed {
     /// The most bytes of memory that these processes had at the end of a sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_memory_bytes: Option<u64>,
-    /// The properties of direct I/O on the target, for workloads that request it.
+    /// The properties of direct or uncached I/O on the target, for workloads that request it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<Direct>,
     /// The promises of the case's name that the target has not been shown to keep.
@@ -145,15 +145,15 @@ pub struct BarrierSkew {
     pub clock_error_seconds: f64,
 }
 
-/// The properties of direct I/O at a place.
+/// The properties of direct or uncached I/O at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Direct {
     /// The number of bytes of which offsets and lengths must be multiples; absent where the kernel
     /// does not report it.
     pub alignment: Option<u32>,
-    /// Whether the file system uses the page cache all the same; absent where it is unknown before
-    /// the work.
+    /// Whether data goes to the page cache all the same, or stays in it after uncached I/O; absent
+    /// where it is unknown before the work.
     pub buffered: Option<bool>,
 }
 

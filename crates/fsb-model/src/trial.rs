@@ -23,6 +23,7 @@ error_codes! {
     INTO_HOLES = "trial/into-holes", code::TRIALS, "A trial wrote to holes of the sparse image under its target, which takes other times than on a disk.", "Use a larger --size: more is written over beforehand.";
     SMALL_DEVICE = "trial/small-device", code::TRIALS, "A file system waited for commits that it does not need on a large disk.", "Use a larger device, or an image (@loop), which fsb makes large for such a file system.";
     NOT_DIRECT = "trial/not-direct", code::TRIALS, "Direct I/O went through the page cache, or the file system refuses it.", "Use a backend without O_DIRECT there.";
+    NOT_UNCACHED = "trial/not-uncached", code::TRIALS, "Data of uncached I/O stayed in the page cache.", "Use another backend there.";
     NOT_SUSTAINED = "trial/not-sustained", code::TRIALS, "The target did not keep up with the requested rate.", "Request a lower rate.";
     CORRUPTED = "trial/corrupted", code::TRIALS, "A file does not hold what was written to it.", "Check the device and the kernel log.";
     NO_SPACE = "trial/no-space", code::TRIALS, "The target has too little space or too few inodes.", "Use a larger --size.";

@@ -720,6 +720,8 @@ fn engine_options(backend: &str) -> Result<&'static [(&'static str, &'static str
         "preadv2" => &[("ioengine", "pvsync2")],
         "preadv2-direct" => &[("ioengine", "pvsync2"), ("direct", "1")],
         "preadv2-hipri" => &[("ioengine", "pvsync2"), ("direct", "1"), ("hipri", "1")],
+        "uncached" => &[("ioengine", "pvsync2"), ("uncached", "1")],
+        "atomic" => &[("ioengine", "pvsync2"), ("direct", "1"), ("atomic", "1")],
         "mmap" => &[("ioengine", "mmap")],
         "posix-aio" => &[("ioengine", "posixaio")],
         "libaio" => &[("ioengine", "libaio")],

@@ -995,7 +995,7 @@ impl Reader {
         let (line, engine) = engine.map_or((section, "psync".to_owned()), |option| {
             (option.line, option.value)
         });
-        let hipri = self.hipri(&engine, direct);
+        let flagged = self.call_flags(&engine, direct);
         if engine == "pvsync" {
             self.note(
                 line,
@@ -1014,8 +1014,8 @@ impl Reader {
             ("psync", true) => backend("direct", false),
             ("sync", false) => backend("lseek", false),
             ("sync", true) => backend("lseek-direct", false),
+            ("pvsync2", _) if flagged.is_some() => flagged.and_then(|name| backend(name, false)),
             ("pvsync" | "pvsync2", false) => backend("preadv2", false),
-            ("pvsync" | "pvsync2", true) if hipri => backend("preadv2-hipri", false),
             ("pvsync" | "pvsync2", true) => backend("preadv2-direct", false),
             ("mmap", false) => backend("mmap", false),
             ("io_uring", _) => {
@@ -1048,6 +1048,63 @@ impl Reader {
                 None
             }
         }
+    }
+
+    /// Returns the backend whose calls have the flags that options ask for. Returns `None` if there
+    /// is no such option.
+    fn call_flags(&mut self, engine: &str, direct: bool) -> Option<&'static str> {
+        let atomic = self.atomic(engine, direct);
+        let uncached = self.uncached(engine, direct);
+        match self.hipri(engine, direct) {
+            true if atomic.is_some() => {
+                let line = atomic.unwrap_or_default();
+                self.refuse(
+                    line,
+                    "atomic: the engine does not set two flags on one call: leave hipri out",
+                );
+                None
+            }
+            true if direct => Some("preadv2-hipri"),
+            _ if uncached => Some("uncached"),
+            _ => atomic.map(|_| "atomic"),
+        }
+    }
+
+    /// Returns the line that asks for atomic writes.
+    fn atomic(&mut self, engine: &str, direct: bool) -> Option<usize> {
+        let (line, atomic) = self.flag("atomic")?;
+        if !atomic {
+            return None;
+        }
+        let fault = match engine {
+            "pvsync2" if direct => return Some(line),
+            "pvsync2" => "the kernel takes atomic writes with O_DIRECT only: use direct=1",
+            "libaio" | "io_uring" => "the engine sets RWF_ATOMIC with pvsync2 only: use pvsync2",
+            _ => "fio's engine does not support atomic writes: use pvsync2",
+        };
+        self.refuse(line, format!("atomic: {fault}"));
+        None
+    }
+
+    /// Returns whether calls tell the page cache to keep nothing.
+    fn uncached(&mut self, engine: &str, direct: bool) -> bool {
+        // As in fio, other engines do not know the option.
+        if !["pvsync2", "io_uring"].contains(&engine) {
+            return false;
+        }
+        let (line, uncached) = self.is_set("uncached", false);
+        if uncached && direct {
+            self.note(
+                line,
+                "uncached has no effect with direct=1: fio leaves it out, too",
+            );
+        } else if uncached && engine == "io_uring" {
+            self.refuse(
+                line,
+                "uncached: the engine sets RWF_DONTCACHE with pvsync2 only: use pvsync2",
+            );
+        }
+        uncached && !direct
     }
 
     /// Returns whether calls poll the device for their completion.
@@ -2809,6 +2866,26 @@ mod tests {
                 "5: file_service_type: the engine takes a file at random",
             ),
             (
+                "ioengine=io_uring\nuncached=1",
+                "uncached: the engine sets RWF_DONTCACHE with pvsync2 only",
+            ),
+            (
+                "rw=write\nioengine=pvsync2\natomic=1",
+                "atomic: the kernel takes atomic writes with O_DIRECT only",
+            ),
+            (
+                "rw=write\nioengine=libaio\ndirect=1\natomic=1",
+                "atomic: the engine sets RWF_ATOMIC with pvsync2 only",
+            ),
+            (
+                "rw=write\natomic=1",
+                "atomic: fio's engine does not support atomic writes",
+            ),
+            (
+                "rw=write\nioengine=pvsync2\ndirect=1\nhipri\natomic=1",
+                "atomic: the engine does not set two flags",
+            ),
+            (
                 "ioengine=io_uring\nhipri=1",
                 "does not poll the completions of io_uring",
             ),
@@ -2926,6 +3003,20 @@ mod tests {
             param("ioengine=pvsync2\nhipri\ndirect=1", "backend"),
             Some(json!("preadv2-hipri"))
         );
+        for (options, backend) in [
+            ("uncached=1", "uncached"),
+            ("uncached=0", "preadv2"),
+            ("uncached=1\ndirect=1", "preadv2-direct"),
+            ("direct=1\natomic=1", "atomic"),
+            ("atomic=0", "preadv2"),
+        ] {
+            let options = format!("rw=randwrite\nioengine=pvsync2\n{options}");
+            assert_eq!(
+                param(&options, "backend"),
+                Some(json!(backend)),
+                "{options}"
+            );
+        }
         assert_eq!(
             param(
                 "ioengine=libaio\niodepth=8\niodepth_batch_complete_min=4",

@@ -28,6 +28,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
 /// The options that decide the work. One that a job does not use is refused by another text than an
 /// unknown one.
 pub(super) const OF_WORK: &[&str] = &[
+    "atomic",
     "bs",
     "bsrange",
     "bssplit",
@@ -83,6 +84,7 @@ pub(super) const OF_WORK: &[&str] = &[
     "thinktime",
     "thinktime_blocks",
     "time_based",
+    "uncached",
     "verify",
     "verify_fatal",
 ];
@@ -164,7 +166,6 @@ pub(super) const INERT: &[(&str, &str)] = &[
 /// are refused.
 #[rustfmt::skip] // a table reads as one
 pub(super) const DEFAULTS_ONLY: &[(&str, &[&str], &str)] = &[
-    ("atomic", &["0"], "the engine makes no atomic writes"),
     ("bs_is_seq_rand", &["0"], "records have their sizes by direction: use two jobs"),
     ("bs_unaligned", &["0"], "the engine moves records at multiples of their size"),
     ("cgroup_nodelete", &["0"], "fsb makes no cgroups for jobs"),
@@ -192,7 +193,6 @@ pub(super) const DEFAULTS_ONLY: &[(&str, &[&str], &str)] = &[
     ("thinktime_iotime", &["0"], "the engine counts operations before a think time: use thinktime_blocks"),
     ("thinktime_spin", &["0"], "the engine sleeps during a think time: leave it out"),
     ("trim_percentage", &["0"], "fio trims devices with it: use rw=trim and ioengine=falloc"),
-    ("uncached", &["0"], "the engine uses the page cache, or bypasses it with direct=1"),
     ("unlink_each_loop", &["0"], "the engine keeps the files of a job: leave it out"),
     ("verify_backlog", &["0"], "the engine verifies after the writes: leave it out"),
     ("verify_only", &["0"], "fsb uses no existing files"),

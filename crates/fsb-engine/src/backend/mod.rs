@@ -15,6 +15,7 @@
 //! A new backend is a file in this directory (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
 pub(crate) mod aio;
+mod atomic;
 #[cfg(test)]
 mod conformance;
 pub(crate) mod direct;
@@ -29,6 +30,7 @@ mod session;
 #[cfg(test)]
 mod skeleton;
 pub(crate) mod stdio;
+mod uncached;
 pub(crate) mod uring;
 mod vectored;
 
@@ -56,6 +58,8 @@ pub static REGISTRY: &[&dyn Backend] = &[
     &vectored::PREADV2,
     &vectored::PREADV2_DIRECT,
     &vectored::PREADV2_HIPRI,
+    &uncached::Uncached,
+    &atomic::Atomic,
     &lseek::LSEEK,
     &lseek::LSEEK_DIRECT,
     &mmap::MMAP,
@@ -115,12 +119,23 @@ pub(crate) struct Demands {
 /// io_uring registers.
 const LARGEST_ARENA: u64 = 1 << 30;
 
+/// Returns why data that the page cache does not keep cannot begin in this state. Returns `None` if
+/// it can.
+fn never_cached(cache: CacheState) -> Option<&'static str> {
+    match cache {
+        CacheState::Warm => Some("its data is never warm"),
+        CacheState::Out => Some("its data is never cached"),
+        CacheState::Any | CacheState::Cold => None,
+    }
+}
+
 /// Checks whether the backend meets the demands. The error holds the parameter at fault and the
 /// reason.
 pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'static str, String)> {
     let Capabilities {
         depth,
         direct,
+        uncached,
         appends,
         granule,
         ..
@@ -158,16 +173,12 @@ pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'st
             "appending adds one record after the other: use 1".to_owned(),
         ));
     }
-    if direct && matches!(demands.cache, CacheState::Warm | CacheState::Out) {
-        let cannot = if demands.cache == CacheState::Warm {
-            "its data is never warm"
-        } else {
-            "its data is never cached"
+    if let Some(cannot) = never_cached(demands.cache).filter(|_| direct || uncached) {
+        let does = match direct {
+            true => "bypasses the page cache",
+            false => "leaves nothing in the page cache",
         };
-        return Err((
-            "cache",
-            format!("backend {name} bypasses the page cache: {cannot}"),
-        ));
+        return Err(("cache", format!("backend {name} {does}: {cannot}")));
     }
     if demands.appends && !appends {
         return Err(("backend", format!("{name} cannot append")));

@@ -251,6 +251,9 @@ pub struct Capabilities {
     /// Whether it bypasses the page cache. Data is then never warm, and timed calls wait for the
     /// device.
     pub direct: bool,
+    /// Whether the page cache holds data only until its call, or its writeback, is done. Data is
+    /// then never warm.
+    pub uncached: bool,
     /// Whether written data is on the device when the call returns.
     pub synced: bool,
     /// Whether it can write at the end of a file, wherever that is.
@@ -274,6 +277,7 @@ impl Capabilities {
         real: true,
         depth: 1,
         direct: false,
+        uncached: false,
         synced: false,
         appends: true,
         granule: 1,

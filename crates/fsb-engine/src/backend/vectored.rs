@@ -24,7 +24,7 @@ pub(crate) static PREADV2: FileBackend = FileBackend {
         sequential: false,
         ..Capabilities::PLAIN
     },
-    session: |flags, setup| open_session(flags, setup, ReadWriteFlags::empty()),
+    session: |flags, setup| open_session(flags, setup, CallFlags::NONE),
 };
 
 /// Past the page cache.
@@ -33,7 +33,7 @@ pub(crate) static PREADV2_DIRECT: FileBackend = FileBackend {
     about: "preadv2 and pwritev2 past the page cache (O_DIRECT)",
     flags: OFlags::DIRECT,
     capabilities: direct::CAPABILITIES,
-    session: |flags, setup| open_session(flags, setup, ReadWriteFlags::empty()),
+    session: |flags, setup| open_session(flags, setup, CallFlags::NONE),
 };
 
 /// Past the page cache; the kernel polls for the completion if the device has queues for it.
@@ -42,19 +42,38 @@ pub(crate) static PREADV2_HIPRI: FileBackend = FileBackend {
     about: "preadv2 and pwritev2 past the page cache (O_DIRECT) with RWF_HIPRI: the kernel polls where the device can",
     flags: OFlags::DIRECT,
     capabilities: direct::CAPABILITIES,
-    session: |flags, setup| open_session(flags, setup, ReadWriteFlags::HIPRI),
+    session: |flags, setup| open_session(flags, setup, CallFlags::both(ReadWriteFlags::HIPRI)),
 };
 
-/// Opens a session whose files are opened with `flags`, and whose calls have the flags `call`.
-fn open_session(
+/// The flags of the calls of each direction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallFlags {
+    pub(super) read: ReadWriteFlags,
+    pub(super) write: ReadWriteFlags,
+}
+
+impl CallFlags {
+    const NONE: CallFlags = CallFlags::both(ReadWriteFlags::empty());
+
+    /// Returns the same flags for both directions.
+    pub(super) const fn both(flags: ReadWriteFlags) -> CallFlags {
+        CallFlags {
+            read: flags,
+            write: flags,
+        }
+    }
+}
+
+/// Opens a session whose files are opened with `flags`, and whose calls have the flags `calls`.
+pub(super) fn open_session(
     flags: OFlags,
     setup: &SessionSetup,
-    call: ReadWriteFlags,
+    calls: CallFlags,
 ) -> Result<Box<dyn Session>, EngineError> {
     Ok(Box::new(VectoredSession {
         files: SlotTable::new(setup),
         flags,
-        call,
+        calls,
     }))
 }
 
@@ -62,7 +81,7 @@ fn open_session(
 struct VectoredSession {
     files: SlotTable<OwnedFd>,
     flags: OFlags,
-    call: ReadWriteFlags,
+    calls: CallFlags,
 }
 
 impl Session for VectoredSession {
@@ -94,11 +113,16 @@ impl Session for VectoredSession {
                     file,
                     &mut [IoSliceMut::new(memory)],
                     request.offset,
-                    self.call,
+                    self.calls.read,
                 )
             })?,
             Verb::Write => retry_on_intr(|| {
-                rustix::io::pwritev2(file, &[IoSlice::new(memory)], request.offset, self.call)
+                rustix::io::pwritev2(
+                    file,
+                    &[IoSlice::new(memory)],
+                    request.offset,
+                    self.calls.write,
+                )
             })?,
         };
         Ok(Queued::Done(moved))

@@ -87,6 +87,7 @@ pub(crate) fn measure_set<C: ThreadJob>(
     let Capabilities {
         real,
         direct,
+        uncached,
         helped,
         ..
     } = set.backend.capabilities();
@@ -96,8 +97,8 @@ pub(crate) fn measure_set<C: ThreadJob>(
         .collect();
     let ready = if real {
         let found = examine(set, subject, profile)?;
-        // Data that preparation left in the cache would look as if direct I/O had put it there.
-        let past_cache = direct && subject.interest == Interest::Data;
+        // Data that preparation left in the cache would look as if the work had put it there.
+        let past_cache = (direct || uncached) && subject.interest == Interest::Data;
         let there = subject.content != Content::Directories;
         let evict = there && (past_cache || context.evict);
         // Data that the work is yet to write cannot be brought into the cache beforehand.

@@ -2,10 +2,10 @@
 //! (docs/methods/method.md, "Measuring", 5).
 
 use fsb_engine::{EXAMINED_FILES, Measurement, Profile, Ready};
-use fsb_model::CacheState;
 use fsb_model::observed::{Direct, Observed};
-use fsb_model::trial::{NOT_COLD, NOT_DIRECT, NOT_OUT_OF_CACHE, NOT_WARM, Reason};
+use fsb_model::trial::{NOT_COLD, NOT_DIRECT, NOT_OUT_OF_CACHE, NOT_UNCACHED, NOT_WARM, Reason};
 use fsb_model::units::show_bytes;
+use fsb_model::{CacheState, Durability};
 use fsb_testbed::{Abilities, ColdMethod};
 
 use super::protocol::Measured;
@@ -15,6 +15,10 @@ use super::protocol::Measured;
 const COLD_SHARE: f64 = 0.95;
 /// Share of the data that may be in memory after direct I/O.
 const DIRECT_RESIDENT: f64 = 0.01;
+/// Share of the data that may be in memory after uncached I/O: pages read ahead, and those of the
+/// last writes, which the kernel releases after it wakes the sync. File systems that keep pages
+/// keep all of them (ext4 after overwriting, Linux 6.18).
+const UNCACHED_RESIDENT: f64 = 0.1;
 /// Share of the bytes moved past the page cache that the device must have moved.
 const DIRECT_SHARE: f64 = 0.95;
 /// Share of the data that must be in memory before a warm trial, if it is there before, and after
@@ -37,7 +41,10 @@ pub fn verdict(
     if abilities.fake.is_some() {
         return Ok(());
     }
-    if let Some(found) = seen.direct {
+    if let Some(found) = seen.direct.filter(|_| profile.is_uncached()) {
+        uncached(profile, found, seen.resident_after)
+            .map_err(|why| Reason::new(&NOT_UNCACHED, why))?;
+    } else if let Some(found) = seen.direct {
         direct_beneath(abilities)
             .and_then(|()| direct(profile, found, seen.resident_after))
             .and_then(|()| direct_device(profile, abilities, seen, measured))
@@ -90,6 +97,43 @@ pub fn direct(profile: &Profile, found: Direct, resident_after: Option<u64>) -> 
                 .to_owned(),
         ),
         _ => Ok(()),
+    }
+}
+
+/// Checks that uncached I/O leaves nothing in the page cache. `found` is the examination before the
+/// work, and `resident_after` are the bytes of the files in memory afterwards. Pages that are yet
+/// to be written back are in memory, so that after writes that are not durable only the examination
+/// counts.
+///
+/// # Errors
+/// The reason why the work was not uncached.
+pub fn uncached(
+    profile: &Profile,
+    found: Direct,
+    resident_after: Option<u64>,
+) -> Result<(), String> {
+    if found.buffered == Some(true) {
+        return Err(
+            "cached despite RWF_DONTCACHE: the file system takes the flag and keeps written pages"
+                .to_owned(),
+        );
+    }
+    if !profile.reads_only && profile.durability == Durability::None {
+        return Ok(());
+    }
+    let all = profile.file_size * profile.files.min(EXAMINED_FILES);
+    match resident_after {
+        Some(resident) if resident as f64 > all as f64 * UNCACHED_RESIDENT => {
+            let (resident, all) = (show_bytes(resident as f64), show_bytes(all as f64));
+            Err(format!(
+                "cached despite RWF_DONTCACHE: {resident} of {all} were in the page cache afterwards"
+            ))
+        }
+        Some(_) => Ok(()),
+        None => Err(
+            "uncached cannot be verified: the kernel does not report what is in the page cache"
+                .to_owned(),
+        ),
     }
 }
 

@@ -24,7 +24,7 @@ use fsb_testbed::{Progress, Provisioned, Setup, Slot, Testbed, TestbedError, wor
 use crate::lines::{LineError, Lines};
 use crate::worker::WorkerLimits;
 
-pub use checks::direct as check_direct;
+pub use checks::{direct as check_direct, uncached as check_uncached};
 pub use client::{Agent, AgentError};
 pub use measure::deadline;
 use measure::{BackgroundWorkers, SlotWorkers, measure_case};

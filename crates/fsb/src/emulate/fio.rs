@@ -27,7 +27,7 @@ use fsb_model::storage::Promise;
 use fsb_model::trial::{Reason, WorkerSpan};
 use fsb_model::{code, failure, notice};
 use fsb_report::show::counted;
-use fsb_runner::agent::check_direct;
+use fsb_runner::agent::{check_direct, check_uncached};
 use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::owner::{self, Rights};
@@ -765,8 +765,8 @@ fn add_results(
     );
 }
 
-/// Returns the reason why the direct I/O of a process was not direct. Returns `None` if it was, or
-/// if the job asks for none.
+/// Returns the reason why the direct I/O of a process was not direct, or its uncached I/O cached.
+/// Returns `None` if it was as the job asks, or if it asks for neither.
 fn not_direct(
     job: &FioJob,
     number: u32,
@@ -778,6 +778,10 @@ fn not_direct(
     let profile = workload::parse(&job.workload_of(number), &SIZING)
         .ok()?
         .profile();
+    if profile.is_uncached() {
+        let checked = check_uncached(&profile, found, process.measurement.resident_after);
+        return checked.err().map(|why| format!("uncached=1: {why}"));
+    }
     let directory = directory(job, arguments);
     let place = places
         .entry(directory)
