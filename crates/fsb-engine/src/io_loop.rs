@@ -318,6 +318,11 @@ impl<'s> IoLoop<'s> {
         self.session.flush_range(items, flags)
     }
 
+    /// Returns the number of calls that would have waited.
+    pub(crate) fn would_wait(&self) -> u64 {
+        self.session.session.would_wait()
+    }
+
     /// Returns the bytes of a record.
     pub(crate) fn record_size(&self) -> u64 {
         self.session.io_options.record_size

@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::Errno;
 
+use crate::file_mapping::FileMapping;
+
 /// The number of cachestat on all architectures but alpha (asm-generic/unistd.h of Linux 6.5).
 const CACHESTAT: libc::c_long = 451;
 
@@ -41,8 +43,32 @@ impl CachedPages {
 /// Returns the pages of a file, or of a block device, that the page cache holds.
 ///
 /// # Errors
-/// `ENOSYS` before Linux 6.5; `EPERM` if the file belongs to another user.
+/// `ENOSYS` before Linux 6.5; `EPERM` if the file belongs to another user; `EOPNOTSUPP` if the
+/// kernel counts none although a mapping of the file has pages. That is so on overlay, which passes
+/// reads, writes and mappings on to the file of a layer: the kernel counts the pages of the
+/// overlay's own file, which has none.
 pub fn of_file(file: impl AsFd) -> Result<CachedPages, Errno> {
+    let found = count(&file)?;
+    if found == CachedPages::default() && is_mapped_elsewhere(&file) {
+        return Err(Errno::OPNOTSUPP);
+    }
+    Ok(found)
+}
+
+/// Returns whether a mapping of a regular file has pages in memory.
+fn is_mapped_elsewhere(file: &impl AsFd) -> bool {
+    let size = rustix::fs::fstat(file).map_or(0, |found| found.st_size);
+    // A device has no size here. A file that cannot be mapped shows nothing.
+    usize::try_from(size)
+        .ok()
+        .filter(|size| *size > 0)
+        .and_then(|size| FileMapping::new(file, size).ok())
+        .and_then(|mapping| mapping.resident_pages().ok())
+        .is_some_and(|pages| pages > 0)
+}
+
+/// Makes the call.
+fn count(file: &impl AsFd) -> Result<CachedPages, Errno> {
     let range = Range {
         offset: 0,
         length: 0,

@@ -16,6 +16,7 @@ mod book;
 mod compare;
 mod constants;
 mod cycles;
+mod direct;
 mod emulations;
 mod fast;
 mod generate;
@@ -58,6 +59,9 @@ enum Task {
     Constants,
     /// Checks that no source files of a crate depend on each other, directly or through others.
     Cycles(cycles::CycleOptions),
+    /// Probes O_DIRECT on file systems in images, and writes the tables of docs/methods/direct.md.
+    /// Needs root, losetup and the mkfs programs. Prints and leaves out what cannot be made.
+    Direct,
     /// Checks licences and sources of all packages against deny.toml.
     Licences,
     /// Lists the programs of docs/programs.md, or records what they ask of a file system.
@@ -82,6 +86,7 @@ fn main() -> anyhow::Result<()> {
         Task::Book => book::run(),
         Task::Constants => constants::run(),
         Task::Cycles(options) => cycles::run(&options),
+        Task::Direct => direct::run(),
         Task::Licences => licences::run(),
         Task::Programs(options) => programs::run(&options),
         Task::Prose => prose::run(),

@@ -1050,8 +1050,8 @@ impl Reader {
         }
     }
 
-    /// Returns the backend whose calls have the flags that options ask for. Returns `None` if there
-    /// is no such option.
+    /// Returns the backend whose calls have the flags that options ask for. Returns `None` without
+    /// such an option.
     fn call_flags(&mut self, engine: &str, direct: bool) -> Option<&'static str> {
         let atomic = self.atomic(engine, direct);
         let uncached = self.uncached(engine, direct);

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use rustix::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 
 /// The resources that a session reserves before the clock starts.
 #[derive(Debug, Clone)]
@@ -293,6 +294,78 @@ pub(crate) fn copy_range(
         let mut offset = offset;
         rustix::fs::copy_file_range(&from, Some(&mut offset), &to, None, length)
     })
+}
+
+/// The argument of FICLONERANGE (`struct file_clone_range` of linux/fs.h).
+#[repr(C)]
+struct CloneRange {
+    source: i64,
+    source_offset: u64,
+    length: u64,
+    offset: u64,
+}
+
+/// The argument of FS_IOC_ENABLE_VERITY (`struct fsverity_enable_arg` of linux/fsverity.h).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct EnableVerity {
+    version: u32,
+    hash_algorithm: u32,
+    block_size: u32,
+    salt_size: u32,
+    salt: u64,
+    signature_size: u32,
+    reserved: u32,
+    signature: u64,
+    reserved_too: [u64; 11],
+}
+
+/// FS_IOC_ENABLE_VERITY: `_IOW('f', 133, struct fsverity_enable_arg)`.
+const ENABLE_VERITY: Opcode = opcode::write::<EnableVerity>(b'f', 133);
+/// FICLONERANGE: `_IOW(0x94, 13, struct file_clone_range)`.
+const CLONE_RANGE: Opcode = opcode::write::<CloneRange>(0x94, 13);
+/// The command of fcntl(2) that sets the expected life of a file's data (linux/fcntl.h).
+const F_SET_RW_HINT: libc::c_int = 1036;
+/// FS_VERITY_HASH_ALG_SHA256.
+const SHA256: u32 = 1;
+
+/// Makes a range of a file share the blocks of the same range of another one.
+pub(crate) fn share_range(
+    from: impl AsFd,
+    to: impl AsFd,
+    offset: u64,
+    length: u64,
+) -> Result<(), Errno> {
+    let range = CloneRange {
+        source: from.as_fd().as_raw_fd().into(),
+        source_offset: offset,
+        length,
+        offset,
+    };
+    // SAFETY: the kernel reads a `CloneRange`, whose descriptor is open until the call returns.
+    unsafe { ioctl(to, Setter::<CLONE_RANGE, CloneRange>::new(range)) }
+}
+
+/// Enables fs-verity on a file that is open for reading: SHA-256 over blocks of 4 KiB.
+pub(crate) fn enable_verity(file: impl AsFd) -> Result<(), Errno> {
+    let arguments = EnableVerity {
+        version: 1,
+        hash_algorithm: SHA256,
+        block_size: 4096,
+        ..EnableVerity::default()
+    };
+    // SAFETY: the kernel reads an `EnableVerity`, which points to nothing.
+    retry_on_intr(|| unsafe { ioctl(&file, Setter::<ENABLE_VERITY, EnableVerity>::new(arguments)) })
+}
+
+/// Sets the expected life of a file's data.
+pub(crate) fn set_write_hint(file: impl AsFd, hint: u64) -> Result<(), Errno> {
+    // SAFETY: the kernel reads the hint, which lives longer than the call.
+    let result = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), F_SET_RW_HINT, &raw const hint) };
+    match result {
+        0.. => Ok(()),
+        _ => Err(last_errno()),
+    }
 }
 
 /// Takes or releases an fcntl lock on a range. Waits until the lock is available.

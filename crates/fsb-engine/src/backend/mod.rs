@@ -24,6 +24,7 @@ pub(crate) mod files;
 mod libaio;
 mod lseek;
 pub(crate) mod mmap;
+mod nowait;
 mod null;
 mod psync;
 mod session;
@@ -60,6 +61,7 @@ pub static REGISTRY: &[&dyn Backend] = &[
     &vectored::PREADV2_HIPRI,
     &uncached::Uncached,
     &atomic::Atomic,
+    &nowait::Nowait,
     &lseek::LSEEK,
     &lseek::LSEEK_DIRECT,
     &mmap::MMAP,

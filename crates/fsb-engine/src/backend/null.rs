@@ -160,6 +160,43 @@ impl Session for NullSession {
         Ok(())
     }
 
+    fn share_range(
+        &mut self,
+        _from: FileSlot,
+        _to: FileSlot,
+        _offset: u64,
+        _length: u64,
+    ) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn open_unnamed(
+        &mut self,
+        _at: &Directory,
+        _directory: &CStr,
+        _mode: Mode,
+    ) -> Result<FileSlot, Errno> {
+        self.next = self.next.wrapping_add(1);
+        Ok(FileSlot(self.next))
+    }
+
+    fn link_unnamed(
+        &mut self,
+        _slot: FileSlot,
+        _at: &Directory,
+        _name: &CStr,
+    ) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn set_write_hint(&mut self, _slot: FileSlot, _hint: u64) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn enable_verity(&mut self, _slot: FileSlot) -> Result<(), Errno> {
+        Ok(())
+    }
+
     fn set_times(&mut self, _slot: FileSlot, _times: &Timestamps) -> Result<(), Errno> {
         Ok(())
     }
@@ -189,6 +226,18 @@ impl Namespace for Null {
     }
 
     fn stat(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn statx(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn open_beneath(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn exchange(&self, _at: &Directory, _one: &CStr, _other: &CStr) -> Result<(), Errno> {
         Ok(())
     }
 

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use fsb_model::observed::Direct;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, RawDir, SeekFrom, Timestamps,
-    Uid, XattrFlags,
+    AtFlags, CWD, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, RawDir, RenameFlags,
+    ResolveFlags, SeekFrom, StatxFlags, Timestamps, Uid, XattrFlags,
 };
 use rustix::io::Errno;
 
@@ -111,6 +111,12 @@ pub trait Session {
 
     /// Returns when the file is on the device.
     fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno>;
+
+    /// Returns the number of calls that would have waited and were made again. 0 for sessions whose
+    /// calls may wait.
+    fn would_wait(&self) -> u64 {
+        0
+    }
 
     /// Returns the descriptor of a file, for the calls below.
     fn descriptor(&self, slot: FileSlot) -> Result<BorrowedFd<'_>, Errno>;
@@ -216,6 +222,46 @@ pub trait Session {
     /// Makes an empty file share all blocks of another one.
     fn share_blocks(&mut self, from: FileSlot, to: FileSlot) -> Result<(), Errno> {
         rustix::fs::ioctl_ficlone(self.descriptor(to)?, self.descriptor(from)?)
+    }
+
+    /// Makes a range of a file share the blocks of the same range of another one: FICLONERANGE.
+    fn share_range(
+        &mut self,
+        from: FileSlot,
+        to: FileSlot,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Errno> {
+        files::share_range(self.descriptor(from)?, self.descriptor(to)?, offset, length)
+    }
+
+    /// Creates a file without a name in a directory: O_TMPFILE. It is open for writing.
+    fn open_unnamed(
+        &mut self,
+        at: &Directory,
+        directory: &CStr,
+        mode: Mode,
+    ) -> Result<FileSlot, Errno> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(at.fd(), directory, flags, mode)?;
+        self.adopt(file, OpenFlags::WRITE)
+    }
+
+    /// Gives a file without a name its first name.
+    fn link_unnamed(&mut self, slot: FileSlot, at: &Directory, name: &CStr) -> Result<(), Errno> {
+        let file = self.descriptor(slot)?;
+        rustix::fs::linkat(file, c"", at.fd(), name, AtFlags::EMPTY_PATH)
+    }
+
+    /// Sets the expected life of the file's data, one of RWH_WRITE_LIFE_*: F_SET_RW_HINT.
+    fn set_write_hint(&mut self, slot: FileSlot, hint: u64) -> Result<(), Errno> {
+        files::set_write_hint(self.descriptor(slot)?, hint)
+    }
+
+    /// Makes the file, which is open for reading, immutable under a Merkle tree of SHA-256 over
+    /// blocks of 4 KiB: FS_IOC_ENABLE_VERITY.
+    fn enable_verity(&mut self, slot: FileSlot) -> Result<(), Errno> {
+        files::enable_verity(self.descriptor(slot)?)
     }
 
     /// Sets the times of the last access and change.
@@ -342,6 +388,21 @@ pub trait Namespace: Sync {
     fn open_directory(&self, at: &Directory, name: &CStr) -> Result<Directory, Errno>;
     /// Calls stat on a file.
     fn stat(&self, at: &Directory, name: &CStr) -> Result<(), Errno>;
+    /// Calls statx on a file for its basic attributes.
+    fn statx(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
+        let (flags, mask) = (AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
+        rustix::fs::statx(at.fd(), name, flags, mask).map(drop)
+    }
+    /// Opens a file for reading by openat2, whose path may not lead out of the directory, and
+    /// closes it.
+    fn open_beneath(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
+        let (flags, mode) = (OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        rustix::fs::openat2(at.fd(), name, flags, mode, ResolveFlags::BENEATH).map(drop)
+    }
+    /// Exchanges the names of two files: renameat2 with RENAME_EXCHANGE.
+    fn exchange(&self, at: &Directory, one: &CStr, other: &CStr) -> Result<(), Errno> {
+        rustix::fs::renameat_with(at.fd(), one, at.fd(), other, RenameFlags::EXCHANGE)
+    }
     /// Renames a file.
     fn rename(&self, at: &Directory, from: &CStr, to: &CStr) -> Result<(), Errno>;
     /// Removes a file.

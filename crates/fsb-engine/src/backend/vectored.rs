@@ -53,6 +53,15 @@ pub(super) struct CallFlags {
 }
 
 impl CallFlags {
+    /// Returns the flags of a direction.
+    #[inline]
+    fn of(self, verb: Verb) -> ReadWriteFlags {
+        match verb {
+            Verb::Read => self.read,
+            Verb::Write => self.write,
+        }
+    }
+
     const NONE: CallFlags = CallFlags::both(ReadWriteFlags::empty());
 
     /// Returns the same flags for both directions.
@@ -74,6 +83,7 @@ pub(super) fn open_session(
         files: SlotTable::new(setup),
         flags,
         calls,
+        would_wait: 0,
     }))
 }
 
@@ -82,6 +92,30 @@ struct VectoredSession {
     files: SlotTable<OwnedFd>,
     flags: OFlags,
     calls: CallFlags,
+    would_wait: u64,
+}
+
+impl VectoredSession {
+    /// Makes the call of a request with flags, and returns the number of bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Session::queue`].
+    #[inline]
+    unsafe fn transfer(&self, request: &IoRequest, flags: ReadWriteFlags) -> Result<usize, Errno> {
+        let file = self.files.get(request.slot)?;
+        // SAFETY: the caller vouches for the memory until this call returns.
+        let memory = unsafe { slice::from_raw_parts_mut(request.memory, request.length) };
+        retry_on_intr(|| match request.verb {
+            Verb::Read => {
+                let parts = &mut [IoSliceMut::new(memory)];
+                rustix::io::preadv2(file, parts, request.offset, flags)
+            }
+            Verb::Write => {
+                rustix::io::pwritev2(file, &[IoSlice::new(memory)], request.offset, flags)
+            }
+        })
+    }
 }
 
 impl Session for VectoredSession {
@@ -104,28 +138,32 @@ impl Session for VectoredSession {
 
     #[inline]
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
-        let file = self.files.get(request.slot)?;
         // SAFETY: the caller vouches for the memory until this call returns.
-        let memory = unsafe { slice::from_raw_parts_mut(request.memory, request.length) };
-        let moved = match request.verb {
-            Verb::Read => retry_on_intr(|| {
-                rustix::io::preadv2(
-                    file,
-                    &mut [IoSliceMut::new(memory)],
-                    request.offset,
-                    self.calls.read,
-                )
-            })?,
-            Verb::Write => retry_on_intr(|| {
-                rustix::io::pwritev2(
-                    file,
-                    &[IoSlice::new(memory)],
-                    request.offset,
-                    self.calls.write,
-                )
-            })?,
+        let moved = unsafe { self.transfer(request, self.calls.of(request.verb)) };
+        if !self.calls.of(request.verb).contains(ReadWriteFlags::NOWAIT) {
+            return moved.map(Queued::Done);
+        }
+        let moved = match moved {
+            Err(Errno::AGAIN) => 0,
+            moved => moved?,
         };
-        Ok(Queued::Done(moved))
+        if moved == request.length {
+            return Ok(Queued::Done(moved));
+        }
+        self.would_wait += 1;
+        let rest = IoRequest {
+            offset: request.offset + moved as u64,
+            memory: request.memory.wrapping_add(moved),
+            length: request.length - moved,
+            ..*request
+        };
+        // SAFETY: as above; it is the end of that memory.
+        let more = unsafe { self.transfer(&rest, ReadWriteFlags::empty()) }?;
+        Ok(Queued::Done(moved + more))
+    }
+
+    fn would_wait(&self) -> u64 {
+        self.would_wait
     }
 
     fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {

@@ -37,6 +37,9 @@ fn run(
 /// the agent measures.
 const NOT_EVERYWHERE: &[&str] = &[
     "reflink",
+    "reflink-range",
+    "tmpfile",
+    "verity",
     "setxattr",
     "getxattr",
     "listxattr",

@@ -1,8 +1,8 @@
-//! Allocates a file's blocks and releases them: fallocate(2) in four of its modes, one call per
+//! Allocates a file's blocks and releases them: fallocate(2) in five of its modes, one call per
 //! record.
 //!
 //! The prepare step detects a mode that the file system does not support (tmpfs: zero and collapse,
-//! btrfs: collapse), and reports it as not applicable.
+//! btrfs: collapse; most: write-zeroes), and reports it as not applicable.
 
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, Params};
@@ -35,6 +35,9 @@ const RULES: Rules = Rules {
     ..Rules::BASE
 };
 
+/// FALLOC_FL_WRITE_ZEROES of Linux 6.17 (include/uapi/linux/falloc.h).
+const WRITE_ZEROES: FallocateFlags = FallocateFlags::from_bits_retain(0x80);
+
 /// The operation on a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -44,18 +47,28 @@ enum Mode {
     Punch,
     /// Makes the range read as zeros; it keeps its blocks.
     Zero,
+    /// Makes the range read as zeros that are on the device, in blocks that need no conversion when
+    /// they are written.
+    WriteZeroes,
     /// Removes the range and moves the rest of the file up: always at the start of the file.
     Collapse,
 }
 
 impl Mode {
-    const ALL: [Mode; 4] = [Mode::Allocate, Mode::Punch, Mode::Zero, Mode::Collapse];
+    const ALL: [Mode; 5] = [
+        Mode::Allocate,
+        Mode::Punch,
+        Mode::Zero,
+        Mode::WriteZeroes,
+        Mode::Collapse,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Mode::Allocate => "allocate",
             Mode::Punch => "punch",
             Mode::Zero => "zero",
+            Mode::WriteZeroes => "write-zeroes",
             Mode::Collapse => "collapse",
         }
     }
@@ -65,6 +78,7 @@ impl Mode {
             Mode::Allocate => FallocateFlags::empty(),
             Mode::Punch => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
             Mode::Zero => FallocateFlags::ZERO_RANGE,
+            Mode::WriteZeroes => WRITE_ZEROES,
             Mode::Collapse => FallocateFlags::COLLAPSE_RANGE,
         }
     }
@@ -79,7 +93,7 @@ impl Workload for Fallocate {
     }
 
     fn about(&self) -> &'static str {
-        "fallocate, a call a record: allocate, punch holes, zero ranges, or collapse them (mode)"
+        "fallocate, a call a record: allocate, punch holes, zero or write zeroes to ranges, or collapse them (mode)"
     }
 
     fn example(&self) -> Params {
@@ -188,7 +202,8 @@ impl FallocateJob {
             Errno::OPNOTSUPP | Errno::NOSYS => EngineError {
                 inapplicable: true,
                 ..EngineError::new(format!(
-                    "this file system does not support fallocate in the mode {mode}"
+                    "this file system does not support fallocate in the mode {mode}: {}",
+                    fsb_model::errno::describe(errno.raw_os_error())
                 ))
             },
             Errno::INVAL if self.mode == Mode::Collapse => EngineError {

@@ -14,6 +14,7 @@ mod fallocate;
 mod filetree;
 mod flow;
 mod job;
+mod kernel_calls;
 mod label;
 mod listing;
 mod lookup;
@@ -54,6 +55,8 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &read_write::APPEND,
     &create::CREATE,
     &name_calls::STAT,
+    &kernel_calls::STATX,
+    &kernel_calls::OPENAT2,
     &listing::READDIR,
     &listing::SCAN,
     &name_calls::STATFS,
@@ -68,6 +71,12 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &name_calls::SYMLINK,
     &name_calls::READLINK,
     &name_calls::REFLINK,
+    &kernel_calls::REFLINK_RANGE,
+    &kernel_calls::COPY_RANGE,
+    &kernel_calls::EXCHANGE,
+    &kernel_calls::UNNAMED,
+    &kernel_calls::WRITE_HINT,
+    &kernel_calls::VERITY,
     &name_calls::CHMOD,
     &name_calls::CHOWN,
     &name_calls::UTIMENS,

@@ -70,9 +70,9 @@ pub fn name_of(line: &str) -> Option<String> {
 /// Returns only the calls that matter to durability and data.
 fn of_interest(calls: &[String]) -> Vec<&str> {
     #[rustfmt::skip]
-    const ALL: [&str; 18] = [
+    const ALL: [&str; 20] = [
         "pwrite64", "pread64", "fdatasync", "fsync", "syncfs", "renameat", "renameat2", "unlinkat", "mkdirat", "linkat",
-        "symlinkat", "fchmodat", "fchownat", "utimensat", "ftruncate", "setxattr", "getxattr", "listxattr",
+        "symlinkat", "openat2", "copy_file_range", "fchmodat", "fchownat", "utimensat", "ftruncate", "setxattr", "getxattr", "listxattr",
     ];
     calls
         .iter()
@@ -138,6 +138,18 @@ fn durability_is_what_it_says() {
         3,
         &["renameat", "fsync", "fsync"].repeat(3),
     );
+    expect(
+        &set("exchange", "each"),
+        3,
+        &["renameat2", "fsync"].repeat(3),
+    );
+    expect(
+        &set("tmpfile", "each"),
+        3,
+        &["pwrite64", "fsync", "linkat", "fsync"].repeat(3),
+    );
+    expect(&set("copy-range", "none"), 3, &["copy_file_range"; 12]);
+    expect(&json!({"name": "openat2", "files": 3}), 3, &["openat2"; 3]);
     for (name, call) in [
         ("mkdir", "mkdirat"),
         ("link", "linkat"),

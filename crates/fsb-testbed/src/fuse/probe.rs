@@ -222,33 +222,59 @@ fn synced_file(directory: &File, sides: &Sides<'_>, repetition: usize) -> std::i
     let mut attempts = 0;
     // Servers of images may write to them for files that were closed before, which they release
     // asynchronously. Pages that no sync writes stay dirty for much longer.
-    let (left, cached) = loop {
+    let held = loop {
         file.sync_all()?;
-        let (mut left, mut cached) = (0, 0);
-        for file in &backing {
-            if let Some(pages) = file.pages() {
-                left += pages.unwritten();
-                cached += pages.cached;
-            }
-        }
+        let held = HeldPages::count(&backing);
         attempts += 1;
-        if left == 0 || attempts == SYNCS {
-            break (left, cached);
+        if held.unwritten == 0 || attempts == SYNCS {
+            break held;
         }
     };
     // Other processes write to the device, too, so that writes prove nothing.
     let is_silent = written(sides).is_some_and(|after| Some(after) == written_before);
-    Ok(if left > 0 {
+    Ok(if held.unwritten > 0 {
+        let left = held.unwritten;
         Probed::Fails(format!(
             "after the sync of a file, {left} pages of it were not on the device"
         ))
     } else if is_silent {
         Probed::Fails("the device wrote nothing until the sync of a file had returned".to_owned())
-    } else if cached > 0 {
+    } else if held.cached > 0 {
         Probed::Holds
+    } else if held.is_uncounted {
+        Probed::Unknown(
+            "the kernel does not count the pages of the server's file (cachestat), as on overlay"
+                .to_owned(),
+        )
     } else {
         Probed::Unknown("the server keeps the data in no file that it has open".to_owned())
     })
+}
+
+/// The pages of all files in which a server keeps the data of a trial.
+#[derive(Default)]
+struct HeldPages {
+    unwritten: u64,
+    cached: u64,
+    /// Whether the kernel does not count the pages of a file.
+    is_uncounted: bool,
+}
+
+impl HeldPages {
+    fn count(files: &[Backing]) -> HeldPages {
+        let mut held = HeldPages::default();
+        for file in files {
+            match file.pages() {
+                Some(Ok(pages)) => {
+                    held.unwritten += pages.unwritten();
+                    held.cached += pages.cached;
+                }
+                Some(Err(errno)) => held.is_uncounted |= errno == Errno::OPNOTSUPP,
+                None => {}
+            }
+        }
+        held
+    }
 }
 
 /// A file in which a server keeps data.
@@ -261,11 +287,11 @@ struct Backing {
 impl Backing {
     /// Returns its pages if it can hold the data of a trial: another file may have been opened by
     /// chance. Servers that encrypt add a few bytes to a block.
-    fn pages(&self) -> Option<page_cache::CachedPages> {
+    fn pages(&self) -> Option<Result<page_cache::CachedPages, Errno>> {
         let bytes = self.file.metadata().ok()?.len() as usize;
         let holds_it = self.is_image || (LENGTH..=LENGTH + LENGTH / 8).contains(&bytes);
         if holds_it {
-            page_cache::of_file(&self.file).ok()
+            Some(page_cache::of_file(&self.file))
         } else {
             None
         }
@@ -389,7 +415,8 @@ fn kept_pages(directory: &File) -> Probed {
         Ok(Ok(found)) if found.cached == 0 => {
             Probed::Fails("a file's pages are dropped when it is opened".to_owned())
         }
-        Ok(Ok(_)) => Probed::Holds,
+        // A mapping shows pages that cachestat does not count.
+        Ok(Ok(_) | Err(Errno::OPNOTSUPP)) => Probed::Holds,
         Ok(Err(errno)) => failed("cachestat", &errno.into()),
         Err(error) => failed("reading a file again", &error),
     }

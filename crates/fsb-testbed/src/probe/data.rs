@@ -1,10 +1,8 @@
-//! Calls on the data of a file: allocation, holes, mappings, copies, flags of reads.
-
-use std::io::IoSliceMut;
+//! Calls on the data of a file: allocation, holes, mappings, copies.
 
 use fsb_sys::file_mapping::write_mapped;
 use rustix::fs::{FallocateFlags, OFlags, copy_file_range, fallocate, fstat};
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use rustix::io::Errno;
 
 use super::property::Answer;
 use super::surroundings::Surroundings;
@@ -81,25 +79,4 @@ pub(super) fn copy(_: &Surroundings) -> Result<Answer, Errno> {
     } else {
         Answer::no("returns, but the copy has other data")
     })
-}
-
-pub(super) fn read_uncached(_: &Surroundings) -> Result<Answer, Errno> {
-    // RWF_DONTCACHE of Linux 6.14 (include/uapi/linux/fs.h).
-    read_with(ReadWriteFlags::from_bits_retain(0x80))
-}
-
-pub(super) fn read_without_waiting(_: &Surroundings) -> Result<Answer, Errno> {
-    match read_with(ReadWriteFlags::NOWAIT) {
-        // The flag is supported: the data were not in the page cache.
-        Err(Errno::AGAIN) => Ok(Answer::works()),
-        answer => answer,
-    }
-}
-
-fn read_with(flags: ReadWriteFlags) -> Result<Answer, Errno> {
-    let trial = TrialFile::with_bytes(LENGTH)?;
-    let file = trial.open_to_read()?;
-    let mut bytes = vec![0; 4096];
-    preadv2(&file, &mut [IoSliceMut::new(&mut bytes)], 0, flags)?;
-    Ok(Answer::works())
 }

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use fsb_sys::file_mapping::FileMapping;
-use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
+use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 
 use super::property::Answer;
 use super::surroundings::Surroundings;
-use super::trial_file::{AlignedBytes, LENGTH, TrialFile};
+use super::trial_file::{AlignedBytes, LENGTH, TrialFile, read};
 use crate::fuse::Probed;
 
 const BLOCK: usize = 4096;
@@ -104,9 +104,39 @@ fn unknown(call: &str, errno: Errno) -> Answer {
     Answer::unknown(format!("unknown: {call}: {text}"))
 }
 
+/// Reads a file that is not in memory with O_DIRECT, and looks for its pages.
+pub(super) fn reads_bypass(_: &Surroundings) -> Result<Answer, Errno> {
+    let trial = TrialFile::with_bytes(LENGTH)?;
+    let plain = trial.open_to_read()?;
+    rustix::fs::fsync(&plain)?;
+    rustix::fs::fadvise(&plain, 0, None, Advice::DontNeed)?;
+    let mut bytes = AlignedBytes::new(LENGTH);
+    read(&trial.open(OFlags::DIRECT)?, bytes.as_mut_slice(), 0)?;
+    Ok(match FileMapping::new(&plain, LENGTH)?.resident_pages()? {
+        0 => Answer::yes("yes"),
+        pages => Answer::no(format!("no: {pages} pages are in the page cache")),
+    })
+}
+
+/// Returns the alignment of offsets that statx reports.
+pub(super) fn reported_alignment(_: &Surroundings) -> Result<Answer, Errno> {
+    let trial = TrialFile::with_bytes(LENGTH)?;
+    Ok(match alignment(&trial.open_to_read()?)? {
+        None => Answer::unknown("unknown: not reported"),
+        Some(0) => Answer::number(0, "0: no direct I/O"),
+        Some(bytes) => Answer::number(bytes.into(), format!("{bytes} bytes")),
+    })
+}
+
 /// Returns whether statx reports that direct I/O is not possible.
 fn has_no_direct_io(file: &File) -> bool {
-    statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).is_ok_and(|found| {
-        found.stx_mask & StatxFlags::DIOALIGN.bits() != 0 && found.stx_dio_offset_align == 0
-    })
+    alignment(file) == Ok(Some(0))
+}
+
+/// Returns the alignment in bytes of offsets of direct I/O, according to statx: 0 without
+/// direct I/O, `None` if the file system does not report it.
+fn alignment(file: &File) -> Result<Option<u32>, Errno> {
+    let found = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
+    let is_reported = found.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+    Ok(is_reported.then_some(found.stx_dio_offset_align))
 }

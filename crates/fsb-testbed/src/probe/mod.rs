@@ -10,6 +10,7 @@
 mod caches;
 mod data;
 mod direct;
+mod flags;
 mod names;
 mod process;
 mod property;

@@ -1,7 +1,7 @@
 //! The questions, in the order of the table.
 
 use super::property::Cell;
-use super::{caches, data, direct, names, space, syncs};
+use super::{caches, data, direct, flags, names, space, syncs};
 
 /// Returns the name and the label of each question, in the order of the table.
 pub fn questions() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -39,6 +39,18 @@ pub(super) static CELLS: &[Cell] = &[
         label: "O_DIRECT writes bypass the page cache",
         consequence: "direct writes go through the page cache",
         probe: direct::bypasses,
+    },
+    Cell {
+        name: "direct_read_bypasses",
+        label: "O_DIRECT reads bypass the page cache",
+        consequence: "direct reads go through the page cache",
+        probe: direct::reads_bypass,
+    },
+    Cell {
+        name: "direct_alignment",
+        label: "O_DIRECT: alignment (statx)",
+        consequence: "",
+        probe: direct::reported_alignment,
     },
     Cell {
         name: "fallocate",
@@ -139,14 +151,44 @@ pub(super) static CELLS: &[Cell] = &[
     Cell {
         name: "rwf_dontcache",
         label: "read with RWF_DONTCACHE",
-        consequence: "",
-        probe: data::read_uncached,
+        consequence: "reads of the backend 'uncached' are not applicable or invalid",
+        probe: flags::read_uncached,
+    },
+    Cell {
+        name: "rwf_dontcache_write",
+        label: "write with RWF_DONTCACHE, new file",
+        consequence: "writes of the backend 'uncached' are not applicable or invalid",
+        probe: flags::write_uncached,
+    },
+    Cell {
+        name: "rwf_dontcache_overwrite",
+        label: "write with RWF_DONTCACHE, existing file",
+        consequence: "writes of the backend 'uncached' over data are not applicable or invalid",
+        probe: flags::overwrite_uncached,
     },
     Cell {
         name: "rwf_nowait",
         label: "read with RWF_NOWAIT",
         consequence: "asynchronous reads through the page cache use threads of the kernel",
-        probe: data::read_without_waiting,
+        probe: flags::read_without_waiting,
+    },
+    Cell {
+        name: "rwf_nowait_write",
+        label: "write with RWF_NOWAIT",
+        consequence: "asynchronous writes through the page cache use threads of the kernel",
+        probe: flags::write_without_waiting,
+    },
+    Cell {
+        name: "atomic_write_max",
+        label: "largest atomic write (statx)",
+        consequence: "",
+        probe: flags::largest_atomic_write,
+    },
+    Cell {
+        name: "rwf_atomic",
+        label: "O_DIRECT: write with RWF_ATOMIC",
+        consequence: "writes of the backend 'atomic' are not applicable",
+        probe: flags::write_atomic,
     },
     Cell {
         name: "size",

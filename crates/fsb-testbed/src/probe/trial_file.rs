@@ -143,6 +143,10 @@ impl AlignedBytes {
     pub fn as_slice(&self) -> &[u8] {
         &self.memory[self.start..]
     }
+
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..]
+    }
 }
 
 /// Returns bytes that no file system can make smaller.

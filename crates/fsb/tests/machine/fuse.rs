@@ -226,6 +226,25 @@ fn compare_overlay(directory: &Path, point: &Path) {
     let options = layers.join(",");
     let overlay = Mounted::new(&["-t", "overlay", "none", "-o", &options], point);
     compare("overlay", &overlay.0, None);
+    check_pages(&overlay.0);
+}
+
+/// Checks that the pages of a file on an overlay are found by a mapping, and that a count of them
+/// (cachestat) is refused instead of taken for none.
+fn check_pages(overlay: &Path) {
+    let path = overlay.join("pages");
+    fs::write(&path, [1; 65_536]).unwrap();
+    let file = fs::File::open(&path).unwrap();
+    let mapping = fsb_sys::file_mapping::FileMapping::new(&file, 65_536).unwrap();
+    assert!(mapping.resident_pages().unwrap() > 0);
+    let counted = fsb_sys::page_cache::of_file(&file);
+    if counted == Err(rustix::io::Errno::NOSYS) {
+        return;
+    }
+    assert_eq!(counted, Err(rustix::io::Errno::OPNOTSUPP));
+    let below = fs::File::open(overlay.parent().unwrap().join("ext4/upper/pages")).unwrap();
+    assert!(fsb_sys::page_cache::of_file(&below).unwrap().cached > 0);
+    fs::remove_file(path).unwrap();
 }
 
 #[test]

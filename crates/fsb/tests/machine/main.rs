@@ -28,6 +28,7 @@ mod fuse;
 mod history;
 mod hostile;
 mod independent;
+mod kernel_calls;
 mod killed;
 mod layers;
 mod maintenance;

@@ -1270,6 +1270,10 @@ impl Job for RecordsJob {
         };
         let (mut measurement, reports) =
             measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
+        let would_wait = reports.iter().map(|report| report.would_wait).sum::<u64>();
+        if would_wait > 0 {
+            measurement.counts.insert(WOULD_WAIT.to_owned(), would_wait);
+        }
         if self.options.by_direction {
             let all = Directions::sum(reports);
             let [reads, writes] = all.bytes;
@@ -1308,6 +1312,18 @@ const WRITES: &str = "write";
 const READ_BYTES: &str = "read_bytes";
 const WRITE_BYTES: &str = "write_bytes";
 
+/// The name of the calls with RWF_NOWAIT that were refused (EAGAIN) or moved a part, among the
+/// counts of a measurement.
+const WOULD_WAIT: &str = "calls_that_would_wait";
+
+/// The result of a thread besides its recorder.
+struct RecordsReport {
+    /// Absent unless reads and writes are reported separately.
+    directions: Option<Box<Directions>>,
+    /// Calls that would have waited.
+    would_wait: u64,
+}
+
 /// The latencies of one thread by direction.
 struct Directions {
     reads: Histogram<u64>,
@@ -1329,9 +1345,9 @@ impl Directions {
     }
 
     /// Returns the sum over all threads.
-    fn sum(reports: Vec<Option<Box<Directions>>>) -> Directions {
+    fn sum(reports: Vec<RecordsReport>) -> Directions {
         let mut all = Directions::default();
-        for report in reports.into_iter().flatten() {
+        for report in reports.into_iter().filter_map(|report| report.directions) {
             all.reads
                 .add(report.reads)
                 .expect("histograms of one size add up");
@@ -1974,7 +1990,7 @@ fn kind_of(verb: Verb) -> OperationKind {
 
 impl<'s> ThreadJob for RecordThreads<'s> {
     type ThreadState = ThreadState<'s>;
-    type Report = Option<Box<Directions>>;
+    type Report = RecordsReport;
 
     fn set(&self) -> Option<&OpenFileSet> {
         Some(self.set)
@@ -2036,8 +2052,28 @@ impl<'s> ThreadJob for RecordThreads<'s> {
         Some(self.rendezvous.progress(rank))
     }
 
-    fn report(&self, state: ThreadState<'s>) -> Option<Box<Directions>> {
-        state.directions
+    fn report(&self, state: ThreadState<'s>) -> RecordsReport {
+        let second = state.writer.as_ref().map_or(0, IoLoop::would_wait);
+        RecordsReport {
+            would_wait: state.io.would_wait() + second,
+            directions: state.directions,
+        }
+    }
+
+    fn encode_report(&self, report: RecordsReport) -> Option<String> {
+        (report.would_wait > 0).then(|| report.would_wait.to_string())
+    }
+
+    fn decode_report(&self, text: &str) -> Result<Option<RecordsReport>, EngineError> {
+        let would_wait = text.parse().map_err(|error| {
+            EngineError::new(format!(
+                "a process reported '{text}' refused calls: {error}"
+            ))
+        })?;
+        Ok(Some(RecordsReport {
+            would_wait,
+            directions: None,
+        }))
     }
 }
 
