@@ -27,7 +27,7 @@ notices! {
     CONCURRENT = "warning/concurrent", "run, more", "Another run measures at the same time.";
     WAITING = "note/waiting", "pid", "A run with --wait waits for another run to end.";
     RUN_FAILED = "warning/run-failed", "place, line, reason, errno", "A run of fsb postmark, fsb filebench or fsb fio did not reach its end. The next run follows, except in fsb fio.";
-    NOT_DIRECT = "warning/not-direct", "reason", "Direct I/O of fsb fio or fsb iozone -I used a page cache, or uncached I/O stayed there.";
+    NOT_DIRECT = "warning/not-direct", "reason", "Direct I/O of fsb fio or fsb iozone -I used a page cache, or uncached I/O stayed.";
     NOT_DURABLE = "warning/not-durable", "reason", "The syncs of a run of fsb fio, fsb filebench or fsb iozone are not known to reach the device.";
     JOURNAL = "warning/journal", "path", "A file of the run directory is damaged. The rest of it is used.";
     PARTIAL_RECORDS = "warning/partial-records", "file_kb, record_kb, pairs", "File sizes are not multiples of record sizes. Like IOzone, fsb iozone does not touch their last bytes.";

@@ -63,8 +63,7 @@ fn refused(backend: &dyn Backend) -> bool {
 /// Creates a directory: in memory if there is one and the backend lets the page cache keep data.
 fn scratch(backend: &dyn Backend) -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
-    let caches = !backend.capabilities().direct && !backend.capabilities().uncached;
-    let made = match memory.is_dir() && caches {
+    let made = match memory.is_dir() && !backend.capabilities().keeps_nothing() {
         true => tempfile::tempdir_in(memory),
         false => tempfile::tempdir(),
     };

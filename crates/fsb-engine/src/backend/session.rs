@@ -318,6 +318,11 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// Returns whether the page cache holds no data of the files after the work.
+    pub fn keeps_nothing(&self) -> bool {
+        self.direct || self.uncached
+    }
+
     /// The capabilities of plain calls through the page cache, from which others are derived.
     pub const PLAIN: Capabilities = Capabilities {
         real: true,

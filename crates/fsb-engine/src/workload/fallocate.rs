@@ -110,7 +110,7 @@ impl Workload for Fallocate {
             "mode",
             &Mode::ALL,
             Mode::name,
-            "operation that fallocate performs on each record",
+            "what fallocate does to each record",
         );
         all.extend(group(ParameterGroup::Work, [mode]));
         all

@@ -84,13 +84,8 @@ pub(crate) fn measure_set<C: ThreadJob>(
     gate: &mut dyn Gate,
 ) -> Result<(Measurement, Vec<C::Report>), EngineError> {
     check_operations(profile, context.operations)?;
-    let Capabilities {
-        real,
-        direct,
-        uncached,
-        helped,
-        ..
-    } = set.backend.capabilities();
+    let capabilities = set.backend.capabilities();
+    let Capabilities { real, helped, .. } = capabilities;
     let views: Vec<_> = [set.path.clone()]
         .into_iter()
         .chain(context.client_sets())
@@ -98,7 +93,7 @@ pub(crate) fn measure_set<C: ThreadJob>(
     let ready = if real {
         let found = examine(set, subject, profile)?;
         // Data that preparation left in the cache would look as if the work had put it there.
-        let past_cache = (direct || uncached) && subject.interest == Interest::Data;
+        let past_cache = capabilities.keeps_nothing() && subject.interest == Interest::Data;
         let there = subject.content != Content::Directories;
         let evict = there && (past_cache || context.evict);
         // Data that the work is yet to write cannot be brought into the cache beforehand.
