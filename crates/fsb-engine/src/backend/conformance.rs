@@ -478,7 +478,7 @@ fn a_place_is_examined_and_left_as_it_was() {
                 .examine(&place)
                 .unwrap_or_else(|error| panic!("{}: {error}", backend.name()));
             assert!(
-                found.is_none() || backend.capabilities().direct || backend.capabilities().uncached,
+                found.is_none() || backend.capabilities().keeps_nothing(),
                 "{}",
                 backend.name()
             );

@@ -137,7 +137,6 @@ pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'st
     let Capabilities {
         depth,
         direct,
-        uncached,
         appends,
         granule,
         ..
@@ -175,7 +174,9 @@ pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'st
             "appending adds one record after the other: use 1".to_owned(),
         ));
     }
-    if let Some(cannot) = never_cached(demands.cache).filter(|_| direct || uncached) {
+    if let Some(cannot) =
+        never_cached(demands.cache).filter(|_| backend.capabilities().keeps_nothing())
+    {
         let does = match direct {
             true => "bypasses the page cache",
             false => "leaves nothing in the page cache",

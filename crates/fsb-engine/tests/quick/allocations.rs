@@ -22,7 +22,7 @@ fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
     // may refuse them.
     let backend = workload["backend"].as_str().unwrap_or("psync");
     let capabilities = backend::find(backend).expect("a backend").capabilities();
-    let bypasses = capabilities.direct || capabilities.uncached || backend == "nowait";
+    let bypasses = capabilities.keeps_nothing() || backend == "nowait";
     let root = if bypasses { beside() } else { scratch() };
     perform(Step::Prepare, root.path(), workload).expect("prepared");
     let before = allocations::so_far();
