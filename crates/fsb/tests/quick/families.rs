@@ -207,6 +207,35 @@ fn every_preset_has_something_to_measure_without_its_programs() {
     }
 }
 
+/// The version that a preset names as recorded is that of the recordings.
+#[test]
+fn presets_name_the_versions_of_the_recordings() {
+    let mut named = 0;
+    for preset in fsb_runner::shipped_plan::presets() {
+        let plan = fsb_runner::plan_file::parse(preset.text, preset.name).unwrap();
+        let program = match preset.preset() {
+            "mysql" => "mariadb",
+            name => name,
+        };
+        for needed in &plan.needed {
+            let Some(recorded) = &needed.need.recorded else {
+                continue;
+            };
+            let path = format!("../../testdata/programs/{program}.toml");
+            let definition = std::fs::read_to_string(path).unwrap();
+            let version = definition
+                .lines()
+                .find(|line| line.starts_with("version = "));
+            assert!(
+                version.unwrap().contains(recorded.as_str()),
+                "{program} {recorded}"
+            );
+            named += 1;
+        }
+    }
+    assert!(named > 10, "{named}");
+}
+
 /// Many terminals have 80 columns. Text to be copied from a message is not wrapped.
 #[test]
 fn screens_fit_eighty_columns() {
