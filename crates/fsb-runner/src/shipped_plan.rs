@@ -71,7 +71,7 @@ pub static REGISTRY: &[ShippedPlan] = shipped! {
     preset "postgresql.toml": "PostgreSQL: pgbench's TPC-B, and reads.",
     preset "redis.toml": "Redis: sets with appendfsync always and everysec.",
     preset "rocksdb.toml": "RocksDB: durable puts, compactions, and random reads.",
-    preset "sqlite.toml": "SQLite: durable inserts with each kind of log, and reads.",
+    preset "sqlite.toml": "SQLite: durable inserts with two kinds of log, and reads.",
     preset "thumbnails.toml": "Caches of small files: written and renamed, read at random, removed.",
 };
 

@@ -55,6 +55,15 @@ pub fn find(text: &str) -> Option<&'static Recording> {
     REGISTRY.iter().find(|recording| recording.name == name)
 }
 
+/// Returns all of them as a workload names them.
+pub fn texts() -> Vec<String> {
+    let mut texts = Vec::new();
+    for recording in REGISTRY {
+        texts.push(format!("{PREFIX}{}", recording.name));
+    }
+    texts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

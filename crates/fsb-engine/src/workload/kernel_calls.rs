@@ -76,7 +76,7 @@ const CHANGING: Rules = Rules {
     ..Rules::NAMES
 };
 
-/// Exchanges every file with the next one of its directory.
+/// Exchanges every file with another one of its directory, so that one sync covers both names.
 pub(super) static EXCHANGE: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "exchange",
@@ -101,11 +101,13 @@ pub(super) static EXCHANGE: SimpleWorkload = SimpleWorkload {
     },
     measure: |spec, profile, context, gate| {
         let act = |turn: &mut Turn<'_>| {
-            // The first file of all has none before it.
-            let other = turn
-                .file
-                .checked_sub(1)
-                .unwrap_or(turn.set.layout.files - 1);
+            // The first file of a directory has none before it.
+            let layout = &turn.set.layout;
+            let here = layout.files_in(layout.directory_of(turn.file));
+            let other = match turn.file == here.start {
+                true => here.end - 1,
+                false => turn.file - 1,
+            };
             let second = turn.set.names.path(other);
             turn.calls().exchange(turn.root(), turn.path(), second)
         };

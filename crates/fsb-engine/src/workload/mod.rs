@@ -145,6 +145,14 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &skeleton::SKELETON,
 ];
 
+/// Returns the recordings that are part of the program, such as `recording:sqlite-wal-full`.
+pub fn recordings() -> Vec<String> {
+    #[cfg(feature = "traces")]
+    return fsb_trace::recordings::texts();
+    #[cfg(not(feature = "traces"))]
+    Vec::new()
+}
+
 /// Parses the job that a plan describes.
 pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
     let known: Vec<_> = REGISTRY.iter().map(|workload| workload.name()).collect();

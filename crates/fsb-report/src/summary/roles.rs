@@ -94,7 +94,7 @@ pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
         let measured = summary.suite == role.preset;
         let emulated = summary.suite == role.suite;
         let here = match &found {
-            Some(found) if measured => format!("this run measured its work: {found}."),
+            Some(found) if measured => format!("this run used its preset: {found}."),
             Some(found) if emulated => format!("this run emulated its work: {found}."),
             Some(found) => format!("among the workloads that resemble its work, {found}."),
             None => "no workload of this run resembles its work.".to_owned(),
@@ -102,7 +102,7 @@ pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
         let targets = targets(summary);
         let preset = (!measured).then(|| {
             format!(
-                " To measure it: sudo fsb run {targets} --preset {}.",
+                " A preset: sudo fsb run {targets} --preset {}.",
                 role.preset
             )
         });
@@ -221,7 +221,7 @@ mod tests {
             |record: &fsb_model::RunRecord| lines(&Summary::of_run(record, &trials))[1].clone();
         let line = database(&record);
         let real = line
-            .find("To measure it: sudo fsb run ext4 xfs --preset postgresql.")
+            .find("A preset: sudo fsb run ext4 xfs --preset postgresql.")
             .unwrap();
         assert!(real < line.find("An emulation: ").unwrap(), "{line}");
         record.plan.name = "oltp".to_owned();
@@ -234,7 +234,7 @@ mod tests {
         record.plan.name = "postgresql".to_owned();
         let line = database(&record);
         assert!(
-            line.starts_with("A database: this run measured its work: "),
+            line.starts_with("A database: this run used its preset: "),
             "{line}"
         );
         assert!(

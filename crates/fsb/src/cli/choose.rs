@@ -108,10 +108,11 @@ impl TakesSettings for ChooseSettings {
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     check_output(&arguments.output)?;
     let preset = arguments.preset.as_deref().map(read_preset).transpose()?;
-    let mut settings = arguments.settings.given.over(ChooseSettings::defaults());
+    let mut settings = arguments.settings.given;
     if let Some(preset) = &preset {
-        settings = settings.with_text("name", preset.settings.text("name").unwrap_or_default());
+        settings = settings.over(preset.settings.clone());
     }
+    let settings = settings.over(ChooseSettings::defaults());
     let (targets, only) = match &preset {
         // The plan of a preset names the options that matter for it.
         Some(preset) if arguments.targets.is_empty() => (texts(preset), true),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use fsb_engine::workload::parameter::{Parameter, ParameterDefault};
+use fsb_engine::workload::recordings;
 use fsb_model::units::show_duration;
 use fsb_model::{Repetition, Settings, code, failure, metric, nearest};
 use fsb_report::show::entry;
@@ -41,7 +42,7 @@ Examples:
 /// List file systems, media, disks, workloads, suites and more
 ///
 /// The families are file-systems, media, disks, controls, interference, workloads, backends,
-/// suites, presets, plans, tools, published, exporters, metrics and formats.
+/// suites, presets, recordings, plans, tools, published, exporters, metrics and formats.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -190,6 +191,17 @@ static FAMILIES: &[Family] = &[
         members: || {
             shipped_plan::presets()
                 .map(|plan| (plan.preset().to_owned(), plan.about.to_owned()))
+                .collect()
+        },
+    },
+    Family {
+        name: "recordings",
+        about: "Recordings of programs: fsb run ext4 xfs --trace NAME",
+        members: || {
+            let about = "replayed as recorded; docs/programs.md has its counts";
+            recordings()
+                .into_iter()
+                .map(|name| (name, about.to_owned()))
                 .collect()
         },
     },
@@ -468,11 +480,19 @@ fn preset_details(name: &str, columns: usize) -> anyhow::Result<String> {
         return Ok(String::new());
     };
     let plan = plan_file::parse(preset.text, preset.name)?;
-    let mut sources = String::new();
-    for line in preset.text.lines().map_while(|line| line.strip_prefix('#')) {
-        sources += line;
+    let mut about = String::new();
+    let comment = preset.text.lines().take_while(|line| line.starts_with('#'));
+    for line in comment {
+        // An indented line is a command.
+        if let Some(words) = line
+            .strip_prefix("# ")
+            .filter(|words| !words.starts_with(' '))
+        {
+            about += words;
+            about += " ";
+        }
     }
-    let mut text = format!("{}\n\n", entry("", sources.trim_start(), columns));
+    let mut text = format!("{}\n\n", entry("", about.trim_end(), columns));
     for workload in &plan.workloads {
         let label = workload
             .params
@@ -491,12 +511,18 @@ fn preset_details(name: &str, columns: usize) -> anyhow::Result<String> {
         text += &(entry("  ", &case, columns) + "\n");
     }
     let mut known = BTreeSet::new();
-    for Needed { need, missing, .. } in &plan.needed {
+    for Needed {
+        need,
+        missing,
+        otherwise,
+    } in &plan.needed
+    {
         let state = match missing {
             None => "is installed".to_owned(),
-            Some(missing) => {
-                format!("lacks {missing}: a recording or an emulation takes its place")
-            }
+            Some(missing) => match otherwise {
+                Some(otherwise) => format!("lacks {missing}: its {otherwise} is measured"),
+                None => format!("lacks {missing}, without which it cannot run"),
+            },
         };
         if known.insert(&need.package) {
             text += &(entry(

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use fsb_engine::workload::recordings;
 use fsb_model::error::TOOL_MISSING;
 use fsb_model::{Background, Params, WorkloadSpec, code, failure, nearest, notice};
 use fsb_runner::plan_file::{self, Need, Needed, PlanFile};
@@ -113,9 +114,13 @@ pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
 pub fn read_preset(name: &str) -> anyhow::Result<PlanFile> {
     let Some(plan) = shipped_plan::preset(name) else {
         let names = shipped_plan::presets().map(|plan| plan.preset());
-        let advice = match nearest::nearest(name, names) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None => "'fsb list presets' lists them".to_owned(),
+        let start = format!("recording:{name}-");
+        let recorded = recordings();
+        let recorded = recorded.iter().find(|known| known.starts_with(&start));
+        let advice = match (recorded, nearest::nearest(name, names)) {
+            (Some(recorded), _) => format!("a recording has that name: --trace {recorded}"),
+            (None, Some(near)) => format!("did you mean '{near}'?"),
+            (None, None) => "'fsb list presets' lists them".to_owned(),
         };
         let message = format!("--preset {name}: no such preset");
         return Err(failure::advised(&code::INVALID_VALUE, message, advice));

@@ -205,6 +205,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         return Err(failure::advised(&code::CONFLICT, message, advice));
     }
     if let Some(host) = host.filter(|_| !print_plan) {
+        tell_needs(&file);
         let plan = file
             .clone()
             .resolve(coordinator::cpus(), coordinator::fresh_seed())?
@@ -275,6 +276,22 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         return gate_code(&out);
     }
     Ok(code)
+}
+
+/// Says that the programs of this machine decide what another one measures.
+fn tell_needs(file: &PlanFile) {
+    for needed in &file.needed {
+        let (program, package) = (needed.need.programs.join(" "), &needed.need.package);
+        let text = format!(
+            "note: this machine decides whether {program} or what replaces it is measured; \
+             the other one needs {package} too"
+        );
+        let fields = [
+            ("program", program.into()),
+            ("package", package.as_str().into()),
+        ];
+        notify(&notice::PROGRAM_MISSING, fields, &text);
+    }
 }
 
 /// Judges the bounds of a run's cases. Returns the exit code.

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use clap::Args;
+use fsb_engine::workload::recordings;
 use fsb_model::shape::{MOST_ENTRIES, Shape};
 use fsb_model::units::show_bytes;
-use fsb_model::{Bytes, Params, RunRecord, WorkloadSpec, code, failure, notice};
+use fsb_model::{Bytes, Params, RunRecord, WorkloadSpec, code, failure, nearest, notice};
 use fsb_store::input::LARGEST_RECORD;
 use fsb_store::owner;
 use fsb_sys::InvokingUser;
@@ -321,7 +322,7 @@ fn metrics(metrics: &[String], better: &[String]) -> anyhow::Result<Vec<Value>> 
 /// Options of a replay.
 #[derive(Debug, Args)]
 pub struct TraceArguments {
-    /// Replay a trace of 'fsb record'
+    /// Replay a trace of 'fsb record', or recording:NAME of 'fsb list recordings'
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = heading::WORKLOAD)]
     trace: Option<PathBuf>,
     /// Think time between the calls of a replay: recorded, none, or a factor [default: recorded]
@@ -351,7 +352,10 @@ impl TraceArguments {
                 "build it with cargo build --release -p fsb",
             ));
         }
-        let path = std::path::absolute(trace)?;
+        let path = match recording(trace)? {
+            Some(name) => PathBuf::from(name),
+            None => std::path::absolute(trace)?,
+        };
         let path = path.to_str().ok_or_else(|| {
             failure::error(
                 &code::INVALID_VALUE,
@@ -368,6 +372,22 @@ impl TraceArguments {
         }
         Ok(Some(WorkloadSpec::new("replay", params)))
     }
+}
+
+/// Returns the name of a recording that is part of the program. Refuses an unknown one.
+fn recording(trace: &Path) -> anyhow::Result<Option<&str>> {
+    let name = trace.to_str().filter(|name| name.starts_with("recording:"));
+    let Some(name) = name else { return Ok(None) };
+    let known = recordings();
+    if known.iter().any(|known| known == name) {
+        return Ok(Some(name));
+    }
+    let advice = match nearest::nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => "'fsb list recordings' lists them".to_owned(),
+    };
+    let message = format!("--trace {name}: no such recording");
+    Err(failure::advised(&code::INVALID_VALUE, message, advice))
 }
 
 // `--tree`: converts the shape of a directory, or the shape that another run recorded, to
