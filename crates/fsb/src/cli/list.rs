@@ -473,6 +473,18 @@ fn describe(
     Ok(exit::DONE)
 }
 
+/// Returns the comment at the beginning of a plan, without its commands, which are indented.
+fn comment_of(plan: &str) -> String {
+    let mut words = Vec::new();
+    for line in plan.lines().take_while(|line| line.starts_with('#')) {
+        let line = line.trim_start_matches("# ");
+        if !line.starts_with([' ', '#']) {
+            words.push(line);
+        }
+    }
+    words.join(" ")
+}
+
 /// Returns the sources of a preset, its cases with the programs that they need, and the targets
 /// that 'fsb choose' races.
 fn preset_details(name: &str, columns: usize) -> anyhow::Result<String> {
@@ -480,19 +492,8 @@ fn preset_details(name: &str, columns: usize) -> anyhow::Result<String> {
         return Ok(String::new());
     };
     let plan = plan_file::parse(preset.text, preset.name)?;
-    let mut about = String::new();
-    let comment = preset.text.lines().take_while(|line| line.starts_with('#'));
-    for line in comment {
-        // An indented line is a command.
-        if let Some(words) = line
-            .strip_prefix("# ")
-            .filter(|words| !words.starts_with(' '))
-        {
-            about += words;
-            about += " ";
-        }
-    }
-    let mut text = format!("{}\n\n", entry("", about.trim_end(), columns));
+    let about = comment_of(preset.text);
+    let mut text = format!("{}\n\n", entry("", &about, columns));
     for workload in &plan.workloads {
         let label = workload
             .params
