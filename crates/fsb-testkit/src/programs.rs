@@ -197,10 +197,13 @@ impl Program {
     /// Names the missing package, or both versions.
     pub fn check_version(&self) -> Result<(), String> {
         let (package, wanted) = (&self.package, &self.version);
-        // Without the home directory: recordings have another one.
+        // Recordings have another home directory, and no settings such as those of rustup.
+        let home = tempfile::tempdir().map_err(|error| error.to_string())?;
         let output = Command::new("sh")
             .args(["-c", &self.print_version])
-            .env("HOME", "/nonexistent")
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", home.path())
             .output()
             .map_err(|error| format!("cannot start sh: {error}"))?;
         let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
