@@ -22,13 +22,16 @@ pub fn metrics(
         return Err("nothing was timed: the sample is shorter than the clock's resolution".into());
     }
     let is_percentile = is_percentile(profile);
-    let first = match () {
-        () if is_percentile => percentile(profile, measured)?,
-        () if !printed(profile).is_empty() => said(profile, measured)
+    let first = if is_percentile {
+        percentile(profile, measured)?
+    } else if !printed(profile).is_empty() {
+        said(profile, measured)
             .next()
-            .ok_or("it printed no number")?,
-        () if samples.is_empty() => steady(primary(profile, &measured.work), measured),
-        () => typical(profile, measured, samples),
+            .ok_or("it printed no number")?
+    } else if samples.is_empty() {
+        steady(primary(profile, &measured.work), measured)
+    } else {
+        typical(profile, measured, samples)
     };
     let mut metrics = vec![first];
     if is_percentile {

@@ -197,13 +197,9 @@ impl Program {
     /// Names the missing package, or both versions.
     pub fn check_version(&self) -> Result<(), String> {
         let (package, wanted) = (&self.package, &self.version);
-        // Recordings have another home directory, and no settings such as those of rustup.
         let home = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let output = Command::new("sh")
+        let output = plain(Path::new("sh"), home.path())
             .args(["-c", &self.print_version])
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", home.path())
             .output()
             .map_err(|error| format!("cannot start sh: {error}"))?;
         let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -314,11 +310,21 @@ fn make_directories(scratch: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a command with the same environment on all machines, except for PATH.
+/// Returns a command of a recording, in its directory and with the variables of the mode.
 fn neutral(program: &Path, scratch: &Path, units: u64, mode: &Mode) -> Command {
-    let mut command = Command::new(program);
+    let mut command = plain(program, &scratch.join("home"));
     command
         .current_dir(scratch.join("work"))
+        .env("N", units.to_string())
+        .envs(&mode.env);
+    command
+}
+
+/// Returns a command with the same environment on all machines, except for PATH: without settings
+/// such as those of rustup.
+fn plain(program: &Path, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("LC_ALL", "C")
@@ -326,9 +332,7 @@ fn neutral(program: &Path, scratch: &Path, units: u64, mode: &Mode) -> Command {
         .env("USER", "user")
         .env("LOGNAME", "user")
         .env("HOSTNAME", "host")
-        .env("HOME", scratch.join("home"))
-        .env("N", units.to_string())
-        .envs(&mode.env);
+        .env("HOME", home);
     command
 }
 

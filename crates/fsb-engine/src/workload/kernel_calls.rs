@@ -8,7 +8,7 @@ use fsb_model::{CacheState, Durability};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::name_calls::STAT;
+use super::name_calls::{RENAME, STAT};
 use super::names::{self, Changes, NameCall, Turn};
 use super::params;
 use super::spec::{Change, Rules, SimpleWorkload, Spec};
@@ -83,13 +83,7 @@ pub(super) static EXCHANGE: SimpleWorkload = SimpleWorkload {
         ..CHANGING
     },
     about: "exchange every file with the one before it (renameat2); where each is durable, with fsync of the directory",
-    example: || {
-        params::from_pairs([
-            ("files", 12.into()),
-            ("files_per_directory", 5.into()),
-            ("durability", "each".into()),
-        ])
-    },
+    example: RENAME.example,
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| {
@@ -142,7 +136,7 @@ pub(super) static UNNAMED: SimpleWorkload = SimpleWorkload {
         ..Rules::NAMES
     },
     about: "create every file without a name (O_TMPFILE), write and link it; where each is durable, with fsync of both",
-    example: EXCHANGE.example,
+    example: RENAME.example,
     content: Content::Directories,
     change: Change::Nothing,
     profile: |spec| {
@@ -396,7 +390,7 @@ pub(super) static VERITY: SimpleWorkload = SimpleWorkload {
         ..CHANGING
     },
     about: "enable fs-verity on every file (SHA-256, 4 KiB); where each is durable, with fsync of the file",
-    example: EXCHANGE.example,
+    example: RENAME.example,
     content: Content::Full,
     change: Change::Nothing,
     profile: |spec| {

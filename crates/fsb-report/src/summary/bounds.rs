@@ -133,17 +133,12 @@ fn sentence(target: &str, cell: &MeasuredCell, answer: BoundAnswer) -> String {
 
 /// Returns the worst answer of all targets and cases. `None` if no case has a bound.
 pub fn worst(summary: &Numbers) -> Option<BoundState> {
-    let mut worst = None;
-    for answer in summary.cells().filter_map(|cell| cell.bound) {
-        worst = match (worst, answer.state) {
-            (Some(BoundState::Fail), _) | (_, BoundState::Fail) => Some(BoundState::Fail),
-            (Some(BoundState::CannotTell), _) | (_, BoundState::CannotTell) => {
-                Some(BoundState::CannotTell)
-            }
-            _ => Some(BoundState::Pass),
-        };
+    let mut states = Vec::new();
+    for cell in summary.cells() {
+        states.extend(cell.bound.map(|answer| answer.state));
     }
-    worst
+    let from_worst = [BoundState::Fail, BoundState::CannotTell, BoundState::Pass];
+    from_worst.into_iter().find(|state| states.contains(state))
 }
 
 #[cfg(test)]
