@@ -699,6 +699,7 @@ impl<'v> Anonymiser<'v> {
             kind,
             controls,
             kernel,
+            variant,
             optional: _,
         } = target;
         let (before, kind_before) = (name.clone(), kind.clone());
@@ -731,6 +732,9 @@ impl<'v> Anonymiser<'v> {
             }
         }
         self.controls(controls);
+        if let Some(text) = variant {
+            self.variant(text);
+        }
         let release = kernel
             .as_ref()
             .map(|release| format!("%{release}"))
@@ -893,6 +897,13 @@ impl<'v> Anonymiser<'v> {
                 .for_each(|member| self.parameter(member)),
             Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// Replaces the text of a variant, which is a part of a command.
+    fn variant(&mut self, text: &mut String) {
+        let mut value = Value::from(std::mem::take(text));
+        self.parameter(&mut value);
+        *text = value.as_str().unwrap_or_default().to_owned();
     }
 
     fn operation_name(&mut self, workload: &str, operation: &mut String) {

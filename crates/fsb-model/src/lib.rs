@@ -37,6 +37,7 @@ pub mod timeline;
 pub mod traced;
 pub mod trial;
 pub mod units;
+pub mod variant;
 pub mod warning;
 pub mod workload;
 

@@ -30,6 +30,10 @@ pub struct Target {
     /// does not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// The text that replaces [`PLACEHOLDER`](crate::variant::PLACEHOLDER) in the commands that are
+    /// measured on it. The text form does not hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// Whether the run continues without this target, with a warning, if the machine cannot make
     /// it. Only plans set it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -387,6 +391,7 @@ impl FromStr for Target {
             kind,
             controls: BTreeMap::new(),
             kernel: None,
+            variant: None,
             optional: false,
         })
     }
@@ -938,7 +943,7 @@ mod tests {
             let FileSystemSpec { journal, medium, .. } = spec(&format!("ext4{journal}{medium}"));
             let (server, init) = (Vec::new(), Vec::new());
             let kind = TargetKind::FileSystem(FileSystemSpec { fs, server, init, options, mkfs, tune, journal, medium });
-            let target = Target { name, kind, controls: BTreeMap::new(), kernel: None, optional: false };
+            let target = Target { name, kind, controls: BTreeMap::new(), kernel: None, variant: None, optional: false };
             prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
         }
 

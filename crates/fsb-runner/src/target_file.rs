@@ -3,7 +3,8 @@
 //! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`. A target that
 //! not every machine can make is `{ target = "ext4@raid0:loop+loop", optional = true }`: if it
 //! cannot be made, the others are still measured. In a plan of several kernels, a table may also
-//! name the kernel of the target by its release.
+//! name the kernel of the target by its release. `variant = "/srv/old"` is the text that replaces
+//! `{}` in the commands on that target.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +24,8 @@ pub struct TargetFile {
     pub controls: BTreeMap<String, String>,
     /// Release of its kernel; all kernels of the plan if absent.
     pub kernel: Option<String>,
+    /// The text that replaces `{}` in commands on it.
+    pub variant: Option<String>,
     /// Whether the run leaves the target out if this machine cannot make it.
     pub optional: bool,
 }
@@ -36,6 +39,8 @@ struct Table {
     controls: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kernel: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    variant: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     optional: bool,
 }
@@ -60,6 +65,7 @@ impl TargetFile {
             text: body,
             controls: target.controls.clone(),
             kernel: target.kernel.clone(),
+            variant: target.variant.clone(),
             optional: target.optional,
         };
         let is_named_so = unnamed
@@ -89,19 +95,22 @@ impl TargetFile {
             name,
             controls: self.controls.clone(),
             kernel: self.kernel.clone(),
+            variant: self.variant.clone(),
             optional: self.optional,
             kind: target.kind,
         })
     }
 
-    /// Returns the text with the controls and the kernel, in characters that a name may contain:
-    /// `ext4 barriers off`.
+    /// Returns the text with the controls, the variant and the kernel, in characters that a name may
+    /// contain: `ext4 barriers off`.
     fn full_name(&self) -> String {
         let controls = self
             .controls
             .iter()
             .map(|(name, value)| format!(" {name} {value}"));
-        let controls = controls
+        let variant = self.variant.iter().map(|text| format!(" {text}"));
+        let differences = controls
+            .chain(variant)
             .collect::<String>()
             .chars()
             .map(|c: char| {
@@ -117,25 +126,28 @@ impl TargetFile {
             .as_ref()
             .map(|release| format!("%{release}"))
             .unwrap_or_default();
-        self.text.clone() + &controls + &kernel
+        self.text.clone() + &differences + &kernel
     }
 }
 
 impl Serialize for TargetFile {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.controls.is_empty() && self.kernel.is_none() && !self.optional {
+        let is_text = self.controls.is_empty() && self.kernel.is_none() && self.variant.is_none();
+        if is_text && !self.optional {
             return serializer.serialize_str(&self.text);
         }
         let TargetFile {
             text,
             controls,
             kernel,
+            variant,
             optional,
         } = self.clone();
         Table {
             target: text,
             controls,
             kernel,
+            variant,
             optional,
         }
         .serialize(serializer)
@@ -170,12 +182,14 @@ impl<'de> Visitor<'de> for EitherForm {
             target,
             controls,
             kernel,
+            variant,
             optional,
         } = Table::deserialize(MapAccessDeserializer::new(map))?;
         Ok(TargetFile {
             text: target,
             controls,
             kernel,
+            variant,
             optional,
         })
     }

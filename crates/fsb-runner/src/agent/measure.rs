@@ -25,7 +25,7 @@ use fsb_model::observed::BackgroundWork;
 use fsb_model::timeline::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason, SERVER};
 use fsb_model::units::show_size;
-use fsb_model::{Interference, Maintenance, OwnDirectory, WorkloadSpec};
+use fsb_model::{Interference, Maintenance, OwnDirectory, WorkloadSpec, variant};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
 use fsb_testbed::{
@@ -173,7 +173,7 @@ pub(super) fn measure_case(
         });
         Some(Place {
             workers,
-            trial: *trial,
+            trial: trial.clone(),
             tally: Tally::new(workers.target, background.is_some()),
             worker: None,
             background_root: None,
@@ -1346,7 +1346,10 @@ impl Case<'_, '_> {
         };
         Task {
             step,
-            workload: workload.clone(),
+            workload: match &trial.variant {
+                Some(text) => variant::filled(workload, text),
+                None => workload.clone(),
+            },
             sizing: *sizing,
             root: workers.target.root.clone(),
             client_roots: workers.target.client_roots.clone(),

@@ -162,12 +162,15 @@ impl MeasureRequest {
 }
 
 /// One target's trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotTrial {
     /// The slot of the target.
     pub slot: u32,
     /// A seed that differs between all trials, for the fake clock of the null file system.
     pub trial_seed: u64,
+    /// The text that replaces `{}` in the commands of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
 }
 
 /// A message of the agent.

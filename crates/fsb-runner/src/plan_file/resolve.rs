@@ -11,6 +11,7 @@ use fsb_model::target::make_names_unique;
 use fsb_model::units::{Seconds, percent_text};
 use fsb_model::{
     BACKGROUND, Background, Bytes, Place, Plan, Repetition, Target, WorkloadSpec, nearest, setting,
+    variant,
 };
 use fsb_testbed::control::processors_left;
 #[cfg(feature = "vm")]
@@ -92,6 +93,7 @@ impl PlanFile {
         };
         let cells = self.cells(&workloads, &sizing, full_size)?;
         let mut targets = self.resolved_targets(place)?;
+        check_variants(&targets, &cells)?;
         let mut controls = under.controls;
         controls.extend(self.controls.clone());
         let own_controls = targets.iter_mut().map(|target| &mut target.controls);
@@ -559,6 +561,31 @@ impl PlanFile {
     fn releases(&self) -> Result<Vec<String>, PlanError> {
         Ok(Vec::new())
     }
+}
+
+/// Checks that every target has a variant or none has, and that every workload runs a command with
+/// the placeholder. Without it, the variants would all measure the same.
+fn check_variants(targets: &[Target], cells: &[ParsedCell]) -> Result<(), PlanError> {
+    let without = targets.iter().find(|target| target.variant.is_none());
+    if targets.iter().all(|target| target.variant.is_none()) {
+        return Ok(());
+    }
+    if let Some(target) = without {
+        let message = format!(
+            "{}: other targets have a variant, and this one has none: give all of them one",
+            target.name
+        );
+        return Err(PlanError::known(&PLAN_CONFLICT, message));
+    }
+    let same = cells
+        .iter()
+        .find(|parsed| !variant::has_placeholder(&parsed.cell.workload));
+    let Some(same) = same else { return Ok(()) };
+    let message = format!(
+        "{}: variants replace {{}} in a command, and this has none: write it where they differ, such as -- '{{}} --selftest'",
+        same.cell.label
+    );
+    Err(PlanError::known(&PLAN_CONFLICT, message))
 }
 
 /// Returns the processors that workers may use in a virtual machine, or `None` on this machine.

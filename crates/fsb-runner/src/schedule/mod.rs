@@ -889,6 +889,7 @@ impl Schedule<'_> {
                 .map(|ready| SlotTrial {
                     slot: ready.slot,
                     trial_seed: self.trial_seed(measure, ready.target),
+                    variant: self.run.record.plan.targets[ready.target].variant.clone(),
                 })
                 .collect(),
             workload: workload.clone(),

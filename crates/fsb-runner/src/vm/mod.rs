@@ -864,6 +864,7 @@ mod tests {
             slots: vec![SlotTrial {
                 slot: 0,
                 trial_seed: 1,
+                variant: None,
             }],
             workload: WorkloadSpec::new("read", Default::default()),
             background_slot: None,
@@ -1231,6 +1232,7 @@ mod tests {
         let slots = vec![SlotTrial {
             slot: 1,
             trial_seed: 1,
+                variant: None,
         }];
         let rounds = MeasureRequest {
             slots,

@@ -459,6 +459,7 @@ fn candidate_with(
         kind,
         controls: Default::default(),
         kernel: None,
+        variant: None,
         optional: false,
     };
     // Its own text is the name, so that users can type it again.

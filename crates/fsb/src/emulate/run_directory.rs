@@ -201,6 +201,7 @@ impl Recording {
                 kind: TargetKind::Directory(path),
                 controls: BTreeMap::new(),
                 kernel: None,
+                variant: None,
                 optional: false,
             });
             record.name = format!("{} · {}", run_name(&record.plan), record.plan.name);
