@@ -196,6 +196,8 @@ pub struct ProgramNeeds {
     pub longest: f64,
     /// Whether all runs of a trial share one directory, instead of a new one for each run.
     pub reuse: bool,
+    /// Whether they run in an existing directory of the user, as that user and not confined.
+    pub here: bool,
     /// Numbers that the command prints, with their direction. Targets are compared by the first
     /// one.
     pub printed: Vec<(String, Better)>,

@@ -3,12 +3,15 @@
 use serde_json::Value;
 
 use crate::WorkloadSpec;
+use crate::workload::DIRECTORY;
 
 /// The placeholder in commands.
 pub const PLACEHOLDER: &str = "{}";
 
-/// The parameters of the workload `command` that hold commands.
-const COMMANDS: [&str; 5] = ["command", "setup", "prepare", "cleanup", "verify"];
+/// The parameters of the workload `command` that hold commands, and the directory that they run in.
+const COMMANDS: [&str; 6] = [
+    "command", "setup", "prepare", "cleanup", "verify", DIRECTORY,
+];
 /// The parameter that holds a list of services, and their commands.
 const SERVICE: &str = "service";
 const OF_SERVICE: [&str; 2] = ["command", "ready"];
@@ -90,7 +93,9 @@ mod tests {
         }));
         assert_eq!(found, expected);
         assert!(has_placeholder(&one) && !has_placeholder(&found));
-        assert!(!has_placeholder(&workload(json!({ "command": "true", "label": "{}" }))));
+        assert!(!has_placeholder(&workload(
+            json!({ "command": "true", "label": "{}" })
+        )));
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub const REUSE: &str = "reuse";
 /// The end of the label of a command whose runs share a directory.
 pub const REUSED_DIRECTORY: &str = ", reused directory";
 
+/// The parameter that names an existing directory for a command to run in.
+pub const DIRECTORY: &str = "directory";
+
 impl WorkloadSpec {
     /// Returns whether all runs of a command in a trial share one directory.
     pub fn repeats_in_one_directory(&self) -> bool {

@@ -58,7 +58,7 @@ impl ParsedCell {
         if profile
             .program
             .as_ref()
-            .is_some_and(|program| program.reuse)
+            .is_some_and(|program| program.reuse && !program.here)
         {
             profile.label.push_str(REUSED_DIRECTORY);
         }

@@ -139,6 +139,7 @@ impl Server<'_> {
     ) -> Result<Reply, TestbedError> {
         let programs_of = |spec: &WorkloadSpec| programs(spec, &request.sizing, self.targets.len());
         let own = programs_of(&request.workload);
+        let here = runs_here(&request.workload, &request.sizing);
         let beside = request
             .workload
             .background
@@ -159,6 +160,9 @@ impl Server<'_> {
                 worker_limits(self.setup.as_ref(), target, programs, request.deadline)
             };
             let mut limits = limits_for(target, own.clone())?;
+            if here {
+                limits.confinement = None;
+            }
             limits.space = self.testbed.space_beneath(trial.slot);
             limits.stop.clone_from(&stop);
             let slot = request.background_slot.unwrap_or(trial.slot);
@@ -232,6 +236,14 @@ fn programs(spec: &WorkloadSpec, sizing: &Sizing, targets: usize) -> Option<Prog
         scratch: limits.memory.map_or(share, |bytes| bytes.min(share)),
         limits,
     })
+}
+
+/// Returns whether the workload runs programs in an existing directory of the user.
+fn runs_here(spec: &WorkloadSpec, sizing: &Sizing) -> bool {
+    let program = workload::parse(spec, sizing)
+        .ok()
+        .and_then(|job| job.profile().program);
+    program.is_some_and(|program| program.here)
 }
 
 /// Returns the limits of a target's workers: their confinement, their deadline and the controls

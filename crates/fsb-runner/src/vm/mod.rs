@@ -1232,7 +1232,7 @@ mod tests {
         let slots = vec![SlotTrial {
             slot: 1,
             trial_seed: 1,
-                variant: None,
+            variant: None,
         }];
         let rounds = MeasureRequest {
             slots,

@@ -128,7 +128,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         return list(&raced, &refused, risky);
     }
     let mut workloads = workloads(&arguments.workloads)?;
-    let command = arguments.command.workload(None, true)?;
+    let command = arguments.command.workload(None, true, None)?;
     if command.is_some() && (settings.has("suite") || !workloads.is_empty()) {
         let message = "a command excludes --suite and --workload: give one of them";
         return Err(failure::error(&code::CONFLICT, message));

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use fsb_model::metric::COMMAND_TIME;
 use fsb_model::trial::SERVICE;
-use fsb_model::workload::ProgramLimits;
+use fsb_model::variant::PLACEHOLDER;
+use fsb_model::workload::{DIRECTORY, ProgramLimits};
 use fsb_model::{Better, Bytes, CacheState, Durability, Params};
 use program::{Ended, Pattern, PrintedMetric, Running, Script, Surroundings};
 use rustix::process::Signal;
@@ -77,11 +78,20 @@ struct CommandJob(CommandOptions);
 
 impl CommandJob {
     fn surroundings(&self, context: &Context) -> Surroundings {
-        Surroundings {
+        let own = Surroundings {
             directory: context.set(),
             seed: context.seed,
             trial: context.repetition,
             longest: Duration::from_secs_f64(self.0.time_limit),
+            here: false,
+        };
+        match &self.0.directory {
+            None => own,
+            Some(directory) => Surroundings {
+                directory: directory.clone(),
+                here: true,
+                ..own
+            },
         }
     }
 
@@ -124,14 +134,17 @@ impl CommandJob {
         }
     }
 
-    /// Makes a new directory with the inputs and the files of `setup`.
+    /// Makes a new directory with the inputs and the files of `setup`. A directory of the user gets
+    /// the latter alone.
     fn make_place(&self, around: &Surroundings) -> Result<(), EngineError> {
-        fileset::make_anew(&around.directory)?;
+        if !around.here {
+            fileset::make_anew(&around.directory)?;
+        }
         for input in &self.0.input {
             self.must(Some(&copy_of(input)), around)?;
         }
         let setup = self.must(self.0.setup.as_ref(), around);
-        program::end_all(&around.directory);
+        program::end_all(around);
         setup
     }
 
@@ -144,7 +157,7 @@ impl CommandJob {
         let mut services = Services::start(&self.0.services, around)?;
         let done = work();
         let stopped = services.stop();
-        program::end_all(&around.directory);
+        program::end_all(around);
         done.and(stopped)
     }
 
@@ -197,7 +210,29 @@ impl CommandJob {
     /// Runs `prepare` before each run but the first, and syncs its work.
     fn prepare_again(&self, around: &Surroundings) -> Result<(), EngineError> {
         self.must(self.0.prepare.as_ref(), around)?;
-        fileset::sync(&around.directory)
+        self.sync(around)
+    }
+
+    /// Syncs the file system of the directory, unless it is the user's and nothing is to be durable.
+    fn sync(&self, around: &Surroundings) -> Result<(), EngineError> {
+        match around.here && self.0.durability == Durability::None {
+            true => Ok(()),
+            false => fileset::sync(&around.directory),
+        }
+    }
+
+    /// Makes the requested number of runs that do not count.
+    fn warm_up(&self, around: &Surroundings) -> Result<(), EngineError> {
+        for run in 0..self.0.warm_up {
+            if run > 0 {
+                self.must(self.0.prepare.as_ref(), around)?;
+            }
+            self.run_once(around)?;
+        }
+        if self.0.warm_up > 0 {
+            self.must(self.0.prepare.as_ref(), around)?;
+        }
+        Ok(())
     }
 
     fn run_once(&self, around: &Surroundings) -> Result<Ended, EngineError> {
@@ -225,6 +260,7 @@ impl Job for CommandJob {
                 limits: self.0.limits,
                 longest: self.0.time_limit,
                 reuse: self.0.reuse,
+                here: self.0.directory.is_some(),
                 printed: self
                     .0
                     .metrics
@@ -276,9 +312,12 @@ impl Job for CommandJob {
             self.make_place(&around)?;
         }
         self.make_ready(&around)?;
+        if context.repetition == 0 {
+            self.warm_up(&around)?;
+        }
         match context.preparing {
             Preparing::Files => Ok(()),
-            _ => fileset::sync(&around.directory),
+            _ => self.sync(&around),
         }
     }
 
@@ -327,9 +366,7 @@ impl Job for CommandJob {
             }
         });
         let stopped = services.stop();
-        places
-            .iter()
-            .for_each(|around| program::end_all(&around.directory));
+        places.iter().for_each(program::end_all);
         let (mut outcome, ()) = (checked?, stopped?);
         let mut measurement = outcome.measurement(OPERATION);
         // The clock is paused between two runs.
@@ -357,7 +394,7 @@ impl Job for CommandJob {
     }
 
     fn end_programs(&self, context: &Context) {
-        program::end_all(&context.set());
+        program::end_all(&self.surroundings(context));
     }
 
     /// Changes nothing between repetitions: `prepare` makes the necessary changes.
@@ -372,7 +409,7 @@ impl Job for CommandJob {
         } else {
             Ok(())
         };
-        program::end_all(&around.directory);
+        program::end_all(&around);
         fileset::remove(&context.set(), &context.progress).and(cleaned)
     }
 }
@@ -570,6 +607,8 @@ fn until_ready(
 
 /// Default time limit of a command, in seconds.
 const TIME_LIMIT: f64 = 3600.0;
+/// The parameter for runs that do not count.
+const WARM_UP: &str = "warm_up";
 /// The parameter that units of commands have.
 const PREPARE_INSIDE: &str = "prepare_inside";
 /// Processes that a command may be given: Linux numbers 4,194,304 at most.
@@ -578,6 +617,8 @@ const MOST_PROCESSES: u64 = 1 << 22;
 /// raises that.
 const LEAST_FILES: u64 = 16;
 const MOST_FILES: u64 = 1 << 20;
+/// Runs that come before those that count.
+const MOST_WARM_UP: u64 = 1000;
 /// Bytes that a process of a shell needs.
 const LEAST_MEMORY: u64 = 16 << 20;
 /// Characters of a command in a label.
@@ -612,6 +653,10 @@ struct CommandOptions {
     durability: Durability,
     /// All runs of a trial share one directory.
     reuse: bool,
+    /// The existing directory to run in, as it is; `None` for directories on the target.
+    directory: Option<PathBuf>,
+    /// Runs before the first one that counts.
+    warm_up: u64,
     metrics: Vec<PrintedMetric>,
     services: Vec<Service>,
     /// The measuring worker runs `prepare` itself before each run: within a race round no other
@@ -660,6 +705,18 @@ fn parameters() -> Vec<Parameter> {
                 Paths,
                 Absent,
                 "files and directories to copy into each new directory before setup",
+            ),
+            Parameter::new(
+                DIRECTORY,
+                ParameterKind::Path,
+                Absent,
+                "existing directory to run in instead, as your user and with your environment",
+            ),
+            Parameter::new(
+                WARM_UP,
+                Number(0..=MOST_WARM_UP),
+                "0",
+                "runs in that directory before those that count, in each block",
             ),
             Parameter::new(
                 "ok_exit",
@@ -762,7 +819,8 @@ impl CommandOptions {
         let network = reader.flag("network")?;
         let cache = reader.word("cache", CacheState::ALL, CacheState::name)?;
         let durability = reader.word("durability", Durability::ALL, Durability::name)?;
-        let reuse = reader.flag("reuse")?;
+        let (directory, warm_up) = directory(&mut reader, &input)?;
+        let reuse = reader.flag("reuse")? || directory.is_some();
         let metrics = metrics(&mut reader)?;
         let services = services(&mut reader)?;
         let prepare_inside = reader.flag(PREPARE_INSIDE)?;
@@ -789,6 +847,8 @@ impl CommandOptions {
             cache,
             durability,
             reuse,
+            directory,
+            warm_up,
             metrics,
             services,
             prepare_inside,
@@ -815,6 +875,10 @@ impl CommandOptions {
             if !paths.is_empty() {
                 add(key, json!(paths));
             }
+        }
+        if let Some(directory) = &self.directory {
+            add(DIRECTORY, json!(directory));
+            add(WARM_UP, self.warm_up.into());
         }
         if self.ok_exit != [0] {
             add("ok_exit", json!(self.ok_exit));
@@ -913,6 +977,7 @@ fn script(reader: &mut Reader<'_>, key: &'static str) -> Result<Option<Script>, 
 }
 
 /// Reads one path or several and makes them absolute, because the agent works in another directory.
+/// A variant's text is absolute already.
 fn paths(reader: &mut Reader<'_>, key: &'static str) -> Result<Vec<PathBuf>, ParamError> {
     let Some(value) = reader.take(key) else {
         return Ok(Vec::new());
@@ -927,9 +992,34 @@ fn paths(reader: &mut Reader<'_>, key: &'static str) -> Result<Vec<PathBuf>, Par
                 .as_str()
                 .filter(|text| !text.is_empty() && !text.contains('\0'));
             let text = text.ok_or_else(|| reader.error(key, format!("{value} is not a path")))?;
+            if text.starts_with(PLACEHOLDER) {
+                return Ok(PathBuf::from(text));
+            }
             Ok(std::path::absolute(Path::new(text)).unwrap_or_else(|_| PathBuf::from(text)))
         })
         .collect()
+}
+
+/// Reads the existing directory to run in, and the number of runs that do not count.
+fn directory(
+    reader: &mut Reader<'_>,
+    input: &[PathBuf],
+) -> Result<(Option<PathBuf>, u64), ParamError> {
+    let directory = match paths(reader, DIRECTORY)?.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        _ => return Err(reader.error(DIRECTORY, "give one directory")),
+    };
+    let warm_up = reader.number(WARM_UP)?;
+    if directory.is_none() && warm_up > 0 {
+        let why = "only a command in an existing directory has such runs: add 'directory'";
+        return Err(reader.error(WARM_UP, why));
+    }
+    if directory.is_some() && !input.is_empty() {
+        let why = "nothing is copied into an existing directory: leave 'input' out";
+        return Err(reader.error(DIRECTORY, why));
+    }
+    Ok((directory, warm_up))
 }
 
 fn exits(reader: &mut Reader<'_>) -> Result<Vec<i32>, ParamError> {

@@ -15,6 +15,7 @@ use std::{fmt, fs};
 
 use fsb_model::Better;
 use fsb_model::trial::COMMAND;
+use fsb_sys::InvokingUser;
 use regex::Regex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -38,6 +39,8 @@ pub(super) struct Surroundings {
     pub(super) trial: u32,
     /// The longest that any program may take.
     pub(super) longest: Duration,
+    /// The directory is the user's, and so is the environment: neither is confined.
+    pub(super) here: bool,
 }
 
 /// A program that has ended.
@@ -154,10 +157,14 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     command
         .env("FSB_TARGET", &around.directory)
         .env("FSB_SEED", around.seed.to_string());
-    command
-        .env("FSB_TRIAL", around.trial.to_string())
-        .env("TMPDIR", SCRATCH)
-        .env("HOME", SCRATCH);
+    command.env("FSB_TRIAL", around.trial.to_string());
+    if around.here {
+        if let Some(user) = InvokingUser::current() {
+            command.uid(user.uid).gid(user.gid);
+        }
+    } else {
+        command.env("TMPDIR", SCRATCH).env("HOME", SCRATCH);
+    }
     // The readers start first: a program may use up all processes that it is allowed, and a thread
     // counts as one.
     let no_reader = |error: io::Error| {
@@ -647,14 +654,16 @@ fn proc_is_ours() -> bool {
         .is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
 }
 
-/// Kills all descendants of this process and reaps them. `directory` is their working directory.
+/// Kills all descendants of this process that programs in that directory started, and reaps them.
 ///
 /// As PID 1 of a PID namespace this process asks the kernel, which misses none, however they are
 /// named and however fast they fork. Elsewhere it searches /proc. It stops processes before it
 /// kills them, because a stopped one cannot fork.
-pub(super) fn end_all(directory: &Path) {
-    end_processes(directory);
-    remove_shared_memory();
+pub(super) fn end_all(around: &Surroundings) {
+    end_processes(&around.directory);
+    if !around.here {
+        remove_shared_memory();
+    }
 }
 
 fn end_processes(directory: &Path) {

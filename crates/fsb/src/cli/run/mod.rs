@@ -1,6 +1,7 @@
 //! `fsb run`: measure targets against each other.
 
 mod parallel;
+mod versus;
 mod work;
 
 use fsb_results::{StoredRun, summary};
@@ -19,6 +20,7 @@ use fsb_store::{RUN_FILE, Reader, owner};
 use fsb_testbed::control;
 use serde::{Deserialize, Serialize};
 
+use self::versus::VersusArguments;
 use self::work::TraceArguments;
 use super::plan_text::{background, is_plan, read_plan, read_preset, workloads};
 use super::settings::{self, SettingArguments};
@@ -130,6 +132,8 @@ pub struct Arguments {
     print_plan: bool,
     #[command(flatten)]
     verbosity: Verbosity,
+    #[command(flatten)]
+    versus: VersusArguments,
     #[command(flatten)]
     command: CommandArguments,
 }
@@ -317,7 +321,10 @@ fn plan_for_suite(name: &str) -> Option<&'static ShippedPlan> {
 }
 
 /// Returns the command line laid over the plan file, if one is named.
-fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
+fn plan(mut arguments: Arguments) -> anyhow::Result<PlanFile> {
+    let here = arguments
+        .versus
+        .here(&mut arguments.targets, &mut arguments.command.command)?;
     let (mut files, targets): (Vec<_>, Vec<_>) = arguments
         .targets
         .into_iter()
@@ -366,7 +373,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     // The programs of a virtual machine's root are its own.
     let runs_here = arguments.on.is_none() && settings.text("in") != Some(Place::Vm.name());
     let command = match (
-        arguments.command.workload(check, runs_here)?,
+        arguments.command.workload(check, runs_here, here)?,
         arguments.trace.workload()?,
     ) {
         (Some(_), Some(_)) => {
@@ -438,6 +445,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     };
     let mut plan = over.over(under);
     settings::add_environment(&mut plan.settings)?;
+    arguments.versus.apply(&mut plan, runs_here)?;
     Ok(plan)
 }
 

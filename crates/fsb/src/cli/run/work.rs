@@ -10,6 +10,7 @@ use clap::Args;
 use fsb_engine::workload::recordings;
 use fsb_model::shape::{MOST_ENTRIES, Shape};
 use fsb_model::units::show_bytes;
+use fsb_model::workload::DIRECTORY;
 use fsb_model::{Bytes, Params, RunRecord, WorkloadSpec, code, failure, nearest, notice};
 use fsb_store::input::LARGEST_RECORD;
 use fsb_store::owner;
@@ -24,15 +25,15 @@ use crate::message::notify;
 pub struct CommandArguments {
     /// Command to measure, in the directory of each target
     #[arg(last = true, value_name = "COMMAND", hide_short_help = true)]
-    command: Vec<String>,
+    pub(super) command: Vec<String>,
     /// Command to run in each new directory, before the others
-    #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
+    #[arg(long, short = 's', value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
     setup: Option<String>,
     /// Command to run before each run, not measured
-    #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
+    #[arg(long, short = 'p', value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
     prepare: Option<String>,
     /// Command to run after each trial
-    #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
+    #[arg(long, short = 'c', value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
     cleanup: Option<String>,
     /// Run in the directory that earlier runs left, instead of a new one for each run
     #[arg(long, hide_short_help = true, help_heading = heading::COMMAND)]
@@ -76,6 +77,15 @@ pub struct CommandArguments {
     better: Vec<String>,
 }
 
+/// Where a command runs that is measured in an existing directory.
+#[derive(Debug)]
+pub struct Here {
+    /// The directory; `{}` for that of the variant.
+    pub directory: PathBuf,
+    /// The runs that do not count, in each block.
+    pub warm_up: u64,
+}
+
 impl CommandArguments {
     /// Returns whether no such option was given.
     fn is_empty(&self) -> bool {
@@ -102,11 +112,12 @@ impl CommandArguments {
     }
 
     /// Returns the command as a workload, with the check of `--verify=CMD`; `None` without a
-    /// command. `runs_here` means that the command runs on this machine.
+    /// command. `runs_here` means that the command runs on this machine, `here` in which directory.
     pub fn workload(
         self,
         verify: Option<String>,
         runs_here: bool,
+        here: Option<Here>,
     ) -> anyhow::Result<Option<WorkloadSpec>> {
         if self.command.is_empty() {
             return match self.is_empty() && verify.is_none() {
@@ -130,7 +141,8 @@ impl CommandArguments {
                 message,
             ));
         }
-        if self.input.is_empty() && self.setup.is_none() && self.prepare.is_none() {
+        let in_target = here.is_none();
+        if in_target && self.input.is_empty() && self.setup.is_none() && self.prepare.is_none() {
             check_program(&self.command)?;
             if runs_here {
                 check_on_path(&self.command)?;
@@ -174,8 +186,9 @@ impl CommandArguments {
             }
         }
         match self.durable.as_deref() {
-            None | Some("yes") => {}
-            Some("no") => add("durability", json!("none")),
+            None if in_target => {}
+            Some("yes") => {}
+            None | Some("no") => add("durability", json!("none")),
             Some(other) => {
                 return Err(failure::error(
                     &code::INVALID_VALUE,
@@ -187,6 +200,10 @@ impl CommandArguments {
             if !list.is_empty() {
                 add(key, json!(list));
             }
+        }
+        if let Some(Here { directory, warm_up }) = here {
+            add(DIRECTORY, json!(directory));
+            add("warm_up", json!(warm_up));
         }
         if !self.ok_exit.is_empty() {
             add("ok_exit", json!(self.ok_exit));
@@ -201,14 +218,14 @@ impl CommandArguments {
 /// Refuses a program that is named relative to the working directory: a command runs in the
 /// directory of each target, which is empty unless `--setup`, `--prepare` or `--input` puts
 /// something there.
-fn check_program(command: &[String]) -> anyhow::Result<()> {
+pub(super) fn check_program(command: &[String]) -> anyhow::Result<()> {
     let first = command
         .first()
         .and_then(|line| line.split_whitespace().next())
         .unwrap_or_default();
     let is_relative = first.contains('/')
         && !first.starts_with('/')
-        && !first.contains(['$', '`', '\'', '"', '~', '=']);
+        && !first.contains(['$', '`', '\'', '"', '~', '=', '{']);
     if !is_relative {
         return Ok(());
     }
@@ -252,7 +269,7 @@ fn files_here(command: &[String]) -> Vec<&str> {
 
 /// Refuses a program that is not on PATH, before a target is formatted. A line for the shell may
 /// begin with a builtin.
-fn check_on_path(command: &[String]) -> anyhow::Result<()> {
+pub(super) fn check_on_path(command: &[String]) -> anyhow::Result<()> {
     let [first, ..] = command else { return Ok(()) };
     let is_plain = first
         .chars()

@@ -1,0 +1,280 @@
+//! `--versus` and `--here`: compares variants of a command, on a target or in this directory.
+
+use std::path::Path;
+
+use clap::Args;
+use fsb_model::setting::SettingValue;
+use fsb_model::variant::{self, PLACEHOLDER};
+use fsb_model::{Settings, Target, WorkloadSpec, code, failure, shell};
+use fsb_runner::plan_file::PlanFile;
+use fsb_runner::target_file::TargetFile;
+use serde_json::Value;
+use toml::Spanned;
+
+use super::work::{Here, check_on_path, check_program};
+use crate::help::heading;
+
+/// Options of variants.
+#[derive(Debug, Args)]
+pub struct VersusArguments {
+    /// Variants of the command, NAME=TEXT…: each TEXT replaces {} in it; the first is the baseline
+    #[arg(long, value_name = "NAME=TEXT", num_args = 1.., hide_short_help = true, help_heading = heading::COMMAND,
+        conflicts_with_all = ["resume", "hosts"])]
+    versus: Vec<String>,
+    /// Measure commands in this directory, as your user and not durably, for at most 1m; each
+    /// TARGET is one
+    #[arg(long, help_heading = heading::COMMAND,
+        conflicts_with_all = ["resume", "hosts", "on", "suite", "preset", "workloads", "tree", "trace", "input"])]
+    here: bool,
+    /// With --here: runs of each command that do not count, in each block [default: 0]
+    #[arg(long, short = 'w', alias = "warmup", value_name = "N", hide_short_help = true, help_heading = heading::COMMAND,
+        requires = "here")]
+    warm_up: Option<u64>,
+    /// With --here: name of a command, in their order; repeatable
+    #[arg(long, short = 'n', value_name = "NAME", hide_short_help = true, help_heading = heading::COMMAND,
+        requires = "here")]
+    command_name: Vec<String>,
+    /// With --here: run commands with each VALUE, separated by commas, in place of {VAR}; repeatable
+    #[arg(long, short = 'L', num_args = 2, value_names = ["VAR", "VALUES"], hide_short_help = true,
+        help_heading = heading::COMMAND, requires = "here")]
+    parameter_list: Vec<String>,
+    /// With --here: shell of a command that is one argument, or none to split it into words
+    /// [default: sh]
+    #[arg(long, short = 'S', value_name = "SHELL", hide_short_help = true, help_heading = heading::COMMAND,
+        requires = "here")]
+    shell: Option<String>,
+    /// The commands that stand in place of targets.
+    #[arg(skip)]
+    commands: Vec<Variant>,
+}
+
+/// A variant with its name.
+#[derive(Debug, Clone)]
+struct Variant {
+    name: String,
+    text: String,
+}
+
+/// A line for the shell that is a variant and nothing else. The blank distinguishes it from the
+/// name of a program.
+const WHOLE: &str = "{} ";
+/// The name of a case whose command is that of the variant.
+const LABEL: &str = "command";
+
+impl VersusArguments {
+    /// Makes a target of this directory, and variants of commands that stand in place of targets.
+    /// Returns where they run; `None` without `--here`.
+    pub fn here(
+        &mut self,
+        targets: &mut Vec<String>,
+        command: &mut Vec<String>,
+    ) -> anyhow::Result<Option<Here>> {
+        if command.is_empty() && !self.versus.is_empty() {
+            *command = vec![WHOLE.to_owned()];
+        }
+        if !self.here {
+            return Ok(None);
+        }
+        let directory = std::env::current_dir()
+            .map_err(|error| failure::error(&code::UNREADABLE, format!("--here: {error}")))?;
+        let mut commands = std::mem::take(targets);
+        if !commands.is_empty() && !(command.is_empty() && self.versus.is_empty()) {
+            let message = format!(
+                "--here {}: there is a command after -- already",
+                commands[0]
+            );
+            let advice = "give each command as one argument, or one command after -- with --versus";
+            return Err(failure::advised(&code::CONFLICT, message, advice));
+        }
+        if commands.is_empty() && !self.parameter_list.is_empty() {
+            commands = vec![shell::line(command.iter().map(String::as_str))];
+        }
+        if !commands.is_empty() {
+            self.commands = self.variants_of(commands)?;
+            *command = match self.shell.as_deref() {
+                None => vec![WHOLE.to_owned()],
+                Some(_) => vec![PLACEHOLDER.to_owned()],
+            };
+        }
+        if command.is_empty() {
+            let message = "--here: no command to measure";
+            let advice = "write each as one argument: fsb run --here 'sort a' 'sort b'";
+            return Err(failure::advised(&code::MISSING, message, advice));
+        }
+        targets.push(directory.display().to_string());
+        Ok(Some(Here {
+            directory,
+            warm_up: self.warm_up.unwrap_or(0),
+        }))
+    }
+
+    /// Returns each command, with each combination of values, as a variant.
+    fn variants_of(&self, commands: Vec<String>) -> anyhow::Result<Vec<Variant>> {
+        let mut texts = commands;
+        for pair in self.parameter_list.chunks_exact(2) {
+            let (variable, values) = (format!("{{{}}}", pair[0]), &pair[1]);
+            if !texts.iter().any(|text| text.contains(&variable)) {
+                let message = format!("-L {} {values}: no command has {variable}", pair[0]);
+                return Err(failure::error(&code::INVALID_VALUE, message));
+            }
+            let mut all = Vec::new();
+            for text in &texts {
+                if !text.contains(&variable) {
+                    all.push(text.clone());
+                    continue;
+                }
+                let each = values.split(',');
+                all.extend(each.map(|value| text.replace(&variable, value)));
+            }
+            texts = all;
+        }
+        if self.command_name.len() > texts.len() {
+            let message = format!(
+                "--command-name: {} names for {} commands",
+                self.command_name.len(),
+                texts.len()
+            );
+            return Err(failure::error(&code::CONFLICT, message));
+        }
+        let mut variants = Vec::new();
+        for (at, text) in texts.into_iter().enumerate() {
+            let name = self.command_name.get(at).unwrap_or(&text);
+            let name = name.replace(char::is_control, " ");
+            let text = match self.shell.as_deref() {
+                None | Some("none") => text,
+                Some(shell) => format!("{shell} -c {}", shell::word(&text)),
+            };
+            variants.push(Variant { name, text });
+        }
+        Ok(variants)
+    }
+
+    /// Replaces the target of the plan by one for each variant.
+    pub fn apply(self, plan: &mut PlanFile, runs_here: bool) -> anyhow::Result<()> {
+        if self.here {
+            for_this_directory(&mut plan.settings);
+        }
+        let mut variants = self.commands.clone();
+        for text in &self.versus {
+            variants.push(variant_of(text)?);
+        }
+        if variants.is_empty() {
+            return Ok(());
+        }
+        if variants.len() < 2 && !self.here {
+            let message = format!("--versus: {} is the only variant", variants[0].name);
+            let advice = "name two or more: --versus old=TEXT new=TEXT";
+            return Err(failure::advised(&code::MISSING, message, advice));
+        }
+        let [target] = plan.targets.as_slice() else {
+            let message = format!("--versus: {} targets", plan.targets.len());
+            let advice = "variants are compared on one target: name it before --versus, and run fsb once for each";
+            return Err(failure::advised(&code::CONFLICT, message, advice));
+        };
+        // Resolving the plan names the mistake in a text that is no target.
+        let Ok(target) = target.get_ref().resolve() else {
+            return Ok(());
+        };
+        for workload in &mut plan.workloads {
+            if is_whole(workload) && !workload.params.contains_key("label") {
+                workload.params.insert("label".to_owned(), LABEL.into());
+            }
+        }
+        plan.targets.clear();
+        for mut variant in variants {
+            if runs_here && !self.here {
+                variant.text = absolute(&variant.text);
+                for workload in &plan.workloads {
+                    check(workload, &variant)?;
+                }
+            }
+            let target = Target {
+                name: variant.name,
+                variant: Some(variant.text),
+                ..target.clone()
+            };
+            let written = TargetFile::from_target(&target);
+            plan.targets.push(Spanned::new(0..0, written));
+        }
+        Ok(())
+    }
+}
+
+/// Seconds that a comparison of commands takes at most, unless the user says how long.
+const BUDGET: &str = "1m";
+
+/// Chooses settings for commands that people compare while they work: a short run, and trials that
+/// count although the machine is busy. Samples are side by side, so that load meets all commands.
+fn for_this_directory(settings: &mut Settings) {
+    let has_length = ["budget", "blocks", "precision"]
+        .iter()
+        .any(|name| settings.has(name));
+    if !has_length {
+        *settings = std::mem::take(settings).with_text("budget", BUDGET);
+    }
+    if !settings.has("keep_affected") {
+        settings.set("keep_affected", SettingValue::Flag(true));
+    }
+}
+
+/// Returns whether the command of a workload is that of the variant.
+fn is_whole(workload: &WorkloadSpec) -> bool {
+    match workload.params.get("command") {
+        Some(Value::String(line)) => line == WHOLE,
+        Some(Value::Array(words)) => {
+            matches!(words.as_slice(), [Value::String(word)] if word == PLACEHOLDER)
+        }
+        _ => false,
+    }
+}
+
+/// Parses NAME=TEXT.
+fn variant_of(text: &str) -> anyhow::Result<Variant> {
+    match text.split_once('=') {
+        Some((name, text)) if !name.is_empty() && !name.contains(char::is_control) => Ok(Variant {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        }),
+        _ => {
+            let message = format!("--versus {text}: not NAME=TEXT");
+            let advice =
+                "give each variant a name, such as old=./old, and write targets before --versus";
+            Err(failure::advised(&code::INVALID_VALUE, message, advice))
+        }
+    }
+}
+
+/// Returns the text with the path of a program or directory that its first word names from here:
+/// commands run in the directory of the target.
+fn absolute(text: &str) -> String {
+    let (first, rest) = match text.find(char::is_whitespace) {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let is_relative = first.contains('/') && !first.starts_with('/');
+    match Path::new(first).canonicalize() {
+        Ok(path) if is_relative => format!("{}{rest}", path.display()),
+        _ => text.to_owned(),
+    }
+}
+
+/// Refuses a program of a variant that is not there.
+fn check(workload: &WorkloadSpec, by: &Variant) -> anyhow::Result<()> {
+    if ["input", "setup", "prepare"]
+        .iter()
+        .any(|key| workload.params.contains_key(*key))
+    {
+        return Ok(());
+    }
+    let filled = variant::filled(workload, &by.text);
+    let words: Vec<String> = match filled.params.get("command") {
+        Some(Value::String(line)) => vec![line.trim().to_owned()],
+        Some(Value::Array(words)) => {
+            let words = words.iter().filter_map(Value::as_str);
+            words.map(str::to_owned).collect()
+        }
+        _ => return Ok(()),
+    };
+    check_program(&words)?;
+    check_on_path(&words)
+}
