@@ -108,6 +108,7 @@ impl Numbers {
             overall,
             correlation,
             blocks: blocks(trials),
+            per_block,
             scaling,
             neighbours,
         };

@@ -10,6 +10,7 @@ use fsb_stats::{
 };
 
 use super::cell_sentence::ReportedCells;
+use super::gate;
 use super::model::{MeasuredCell, Numbers, Secondary, Workload};
 use crate::show::{Change, counted, listed, some_cases};
 
@@ -264,6 +265,43 @@ impl Compared {
 /// Compares costs with those of the baseline, and rates that include deferred work with rates
 /// without it. Corrects all these comparisons together for their number.
 pub(crate) fn compare(cases: &mut [Workload], record: &RunRecord) {
+    for (metric, Compared { places, rankings }) in &compared(cases, record, is_compared) {
+        for ((case, target), ranking) in places.iter().zip(rankings) {
+            let secondary = &mut cases[*case].cells[*target].secondary;
+            if let Some(found) = secondary.iter_mut().find(|found| found.metric == *metric) {
+                found.against = ranking.comparison(0, 1);
+            }
+        }
+    }
+}
+
+/// Compares the values of one metric with those of the baseline, corrected for their number. Each
+/// comparison has the places of its case and of its target. Values that are not positive, or that
+/// the report does not keep, are not compared.
+pub(crate) fn compare_metric(
+    cases: &[Workload],
+    record: &RunRecord,
+    metric: &str,
+) -> Vec<((usize, usize), Comparison)> {
+    let mut found = Vec::new();
+    for compared in compared(cases, record, |name| name == metric).into_values() {
+        for (place, ranking) in compared.places.iter().zip(&compared.rankings) {
+            found.extend(
+                ranking
+                    .comparison(0, 1)
+                    .map(|comparison| (*place, comparison)),
+            );
+        }
+    }
+    found
+}
+
+/// Compares the metrics that are meant, and corrects all comparisons for their number.
+fn compared(
+    cases: &[Workload],
+    record: &RunRecord,
+    is_meant: impl Fn(&str) -> bool,
+) -> BTreeMap<String, Compared> {
     let mut compared: BTreeMap<String, Compared> = BTreeMap::new();
     let is_ranked = |target: usize| {
         record
@@ -281,7 +319,11 @@ pub(crate) fn compare(cases: &mut [Workload], record: &RunRecord) {
             .enumerate()
             .filter(|(target, _)| is_ranked(0) && is_ranked(*target))
         {
-            for found in &cell.secondary {
+            for found in cell
+                .secondary
+                .iter()
+                .filter(|found| is_meant(&found.metric))
+            {
                 let Some((samples, better)) = samples(case, target, found) else {
                     continue;
                 };
@@ -299,19 +341,13 @@ pub(crate) fn compare(cases: &mut [Workload], record: &RunRecord) {
             .values_mut()
             .map(|compared| &mut compared.rankings[..]),
     );
-    for (metric, Compared { places, rankings }) in &compared {
-        for ((case, target), ranking) in places.iter().zip(rankings) {
-            let secondary = &mut cases[*case].cells[*target].secondary;
-            if let Some(found) = secondary.iter_mut().find(|found| found.metric == *metric) {
-                found.against = ranking.comparison(0, 1);
-            }
-        }
-    }
+    compared
 }
 
 /// Returns whether the report needs the values of a metric by block.
 pub(crate) fn keeps_points(metric: &str) -> bool {
-    metric == WRITE_AMPLIFICATION.name || is_compared(metric)
+    let is_gated = gate::METRICS.iter().any(|(_, name)| *name == metric);
+    metric == WRITE_AMPLIFICATION.name || is_gated || is_compared(metric)
 }
 
 /// Returns whether values of a metric are compared with others.
@@ -338,7 +374,7 @@ fn samples(
             .collect()
     };
     let (samples, better): ([Vec<BlockValue>; 2], Better) = match found.metric.as_str() {
-        CPU | SPACE if target > 0 => (
+        metric if target > 0 && !metric.ends_with(WITH_DEFERRED) => (
             [
                 case.cells[0].beside(&found.metric)?.points.clone(),
                 found.points.clone(),

@@ -13,6 +13,7 @@ mod device;
 mod earlier;
 pub(crate) mod environment;
 mod facts;
+pub mod gate;
 mod geometry;
 pub(crate) mod headline;
 mod inputs;

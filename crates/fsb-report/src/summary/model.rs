@@ -147,6 +147,9 @@ pub struct Numbers {
     pub correlation: Option<Correlation>,
     /// Measured blocks that have trials.
     pub blocks: u32,
+    /// Seconds of a block; absent if times are not known.
+    #[serde(skip)]
+    pub per_block: Option<f64>,
     /// Cases that are curves over threads, requests under way or rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_model::setting::SettingValue;
-use fsb_model::units::parse_duration;
+use fsb_model::units::{parse_duration, percent_text};
 use fsb_model::{Bytes, Place, Plan, Settings, Target, code, failure, notice};
 use fsb_report::series;
+use fsb_report::summary::gate::Gate;
 use fsb_report::summary::{BoundState, bounds};
 use fsb_runner::plan_file::{self, PlanFile, typed};
 use fsb_runner::shipped_plan::{self, ShippedPlan};
@@ -127,6 +128,11 @@ pub struct Arguments {
     /// Exit with 1 if a target misses the p99_below of a case, and with 2 if that is undecided
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT, conflicts_with_all = ["runs", "on", "resume"])]
     gate: bool,
+    /// Exit with 1 if a target is worse than the first one, and with 2 if that is undecided: '[NAME]
+    /// slower [than NAME] [by P%]', or 'more METRIC' with p99, bytes, flushes, cpu, memory or space
+    #[arg(long, value_name = "GATE", hide_short_help = true, help_heading = heading::OUTPUT,
+        conflicts_with_all = ["runs", "on", "resume", "gate"])]
+    fail_if: Option<String>,
     /// Print the complete plan and exit
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
     print_plan: bool,
@@ -202,7 +208,16 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         arguments.out.clone(),
     );
     let (runs, gate) = (arguments.runs, arguments.gate);
-    let file = plan(arguments)?;
+    let fail_if = arguments.fail_if.as_deref().map(read_gate).transpose()?;
+    let mut file = plan(arguments)?;
+    if let Some(by) = fail_if.as_ref().and_then(|gate| gate.by) {
+        if file.settings.has("theta") {
+            return Err(wrong_gate(
+                "it says by how much, and so does --theta: leave one out",
+            ));
+        }
+        file.settings = file.settings.with_text("theta", percent_text(by));
+    }
     if gate && !file.workloads.iter().any(bounds::is_judged) {
         let message = "--gate: no case has a bound";
         let advice = "give one p99_below, as 'fsb run --preset etcd' has it";
@@ -260,6 +275,14 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         Err(error) if print_plan && plan.kernels.is_empty() => say_warning(error),
         pinned => pinned?,
     }
+    if let Some(gate) = &fail_if {
+        let names: Vec<&str> = plan
+            .targets
+            .iter()
+            .map(|target| target.name.as_str())
+            .collect();
+        gate.check(&names).map_err(|why| wrong_gate(&why))?;
+    }
     if print_plan {
         let mut printed = plan_file::print(plan)?;
         if !has_seed {
@@ -279,7 +302,49 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if gate && code == exit::DONE {
         return gate_code(&out);
     }
-    Ok(code)
+    match fail_if {
+        Some(gate) if [exit::DONE, exit::TRIALS].contains(&code) => fail_if_code(&gate, &out),
+        _ => Ok(code),
+    }
+}
+
+fn wrong_gate(why: &str) -> anyhow::Error {
+    failure::error(&code::INVALID_VALUE, format!("--fail-if: {why}"))
+}
+
+fn read_gate(text: &str) -> anyhow::Result<Gate> {
+    text.parse().map_err(|why: String| wrong_gate(&why))
+}
+
+/// Judges the targets of a run. Returns the exit code.
+fn fail_if_code(gate: &Gate, directory: &Path) -> anyhow::Result<u8> {
+    let run = StoredRun::read(directory)?;
+    let answer = gate.answer(&summary::of_stored(&run), &run.record);
+    let text = format!("--fail-if: {}", answer.sentence());
+    let worst = answer.largest();
+    match answer.state() {
+        BoundState::Pass => {
+            let fields = [
+                ("judged", answer.rows.len().into()),
+                ("excluded", worst.into()),
+            ];
+            notify(&notice::GATE_PASSED, fields, &text);
+            Ok(exit::DONE)
+        }
+        BoundState::Fail => {
+            notify(
+                &notice::GATE_FAILED,
+                [("slower", answer.sentence().into())],
+                &text,
+            );
+            Ok(exit::GATE)
+        }
+        BoundState::CannotTell => {
+            let fields = [("reason", "undecided".into()), ("possible", worst.into())];
+            notify(&notice::GATE_UNDECIDED, fields, &text);
+            Ok(exit::REQUEST)
+        }
+    }
 }
 
 /// Says that the programs of this machine decide what another one measures.
