@@ -17,6 +17,7 @@
 mod answer;
 mod axis;
 mod chart;
+pub mod check;
 pub mod choice;
 pub mod commands;
 mod compare;
@@ -27,6 +28,7 @@ mod format;
 mod judged;
 pub mod live;
 pub mod mark;
+mod measure;
 mod operation;
 mod page;
 mod palette;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use fsb_model::Trial;
 use fsb_stats::compare::Document;
 
+use crate::check::{self, Check};
 use crate::compare::{self, Selection};
 use crate::page::{DataFile, Opening, Section};
 use crate::releases::Releases;
@@ -22,6 +23,8 @@ pub enum Report<'a> {
         summary: Cow<'a, Summary>,
         /// The trials that the results rest on.
         trials: Cow<'a, [CompactTrial]>,
+        /// The answers of a gate; absent for those that the results imply.
+        checks: Option<&'a [Check]>,
     },
     /// A comparison of sets.
     Comparison {
@@ -32,6 +35,8 @@ pub enum Report<'a> {
         detail: Option<&'a str>,
         /// Files with the data of the comparison, which a page links to.
         files: &'a [DataFile],
+        /// The answers of a gate; absent for those that the comparison implies.
+        checks: Option<&'a [Check]>,
     },
 }
 
@@ -41,6 +46,7 @@ impl<'a> Report<'a> {
         Report::Run {
             summary: Cow::Borrowed(summary),
             trials: Cow::Owned(CompactTrial::all(trials)),
+            checks: None,
         }
     }
 
@@ -49,6 +55,7 @@ impl<'a> Report<'a> {
         Report::Run {
             summary: Cow::Borrowed(summary),
             trials: Cow::Borrowed(trials),
+            checks: None,
         }
     }
 
@@ -58,6 +65,7 @@ impl<'a> Report<'a> {
             document: Cow::Borrowed(document),
             detail,
             files: &[],
+            checks: None,
         }
     }
 
@@ -70,15 +78,52 @@ impl<'a> Report<'a> {
         self
     }
 
+    /// Adds the answers of a gate, which the formats for continuous integration print.
+    #[must_use]
+    pub fn with_checks(mut self, answers: &'a [Check]) -> Report<'a> {
+        let (Report::Run { checks, .. } | Report::Comparison { checks, .. }) = &mut self;
+        *checks = Some(answers);
+        self
+    }
+
+    /// Returns the answers of the gate, or else those that the results imply.
+    pub(crate) fn checks(&self) -> Cow<'_, [Check]> {
+        match self {
+            Report::Run {
+                checks: Some(checks),
+                ..
+            }
+            | Report::Comparison {
+                checks: Some(checks),
+                ..
+            } => Cow::Borrowed(checks),
+            Report::Run { summary, .. } => Cow::Owned(check::of_run(summary)),
+            Report::Comparison { document, .. } => Cow::Owned(check::of_document(document)),
+        }
+    }
+
+    /// Returns the smallest ratio that matters.
+    pub(crate) fn theta(&self) -> f64 {
+        match self {
+            Report::Run { summary, .. } => summary.theta,
+            Report::Comparison { document, .. } => document.settings.theta,
+        }
+    }
+
     /// Returns the report for people, with the kernel names that tables show.
     pub(crate) fn readable(&self) -> Readable<'_> {
         let (report, releases) = match self {
-            Report::Run { summary, trials } => {
+            Report::Run {
+                summary,
+                trials,
+                checks,
+            } => {
                 let (summary, releases) = run::view::shortened(summary);
                 (
                     Report::Run {
                         summary,
                         trials: Cow::Borrowed(trials),
+                        checks: *checks,
                     },
                     releases,
                 )
@@ -87,6 +132,7 @@ impl<'a> Report<'a> {
                 document,
                 detail,
                 files,
+                checks,
             } => {
                 let (document, releases) = compare::shortened(document);
                 (
@@ -94,6 +140,7 @@ impl<'a> Report<'a> {
                         document,
                         detail: *detail,
                         files,
+                        checks: *checks,
                     },
                     releases,
                 )
@@ -127,6 +174,18 @@ impl Readable<'_> {
         }
     }
 
+    /// Returns the answers of the gate with shortened kernel names.
+    pub(crate) fn checks(&self) -> Vec<Check> {
+        let mut checks = self.report.checks().into_owned();
+        for check in &mut checks {
+            let names = [&mut check.case, &mut check.candidate, &mut check.text];
+            for text in names.into_iter().chain(&mut check.baseline) {
+                *text = self.releases.shorten(text);
+            }
+        }
+        checks
+    }
+
     /// Returns the opening of the overview, which differs between a run and a comparison.
     pub(crate) fn opening(&self, view: &View<'_>) -> Opening {
         match &self.report {
@@ -146,6 +205,7 @@ impl Readable<'_> {
                 document,
                 detail,
                 files,
+                ..
             } => {
                 let sections = compare::sections::list(
                     Selection {

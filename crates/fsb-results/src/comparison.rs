@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
+use fsb_report::check::Check;
 use fsb_stats::compare::{
     Collected, CompareRequest, Document, Single, Variation, compare_collected,
 };
@@ -84,27 +85,45 @@ impl Comparison {
         }))
     }
 
-    /// Returns the answer of the gate that fails if a set is slower than the baseline. It needs the
-    /// comparison target by target.
+    /// Returns the answer of the gate that fails if a set is slower than the baseline, and the
+    /// checks that it sums up. It needs the comparison target by target.
     ///
     /// # Errors
     ///
     /// A file of the sets cannot be read again, to find copies.
-    pub fn gate(&self) -> anyhow::Result<Answer> {
+    pub fn gate(&self) -> anyhow::Result<(Answer, Vec<Check>)> {
+        let (judged, absent) = self.judged();
+        let mut checks = gate::checks(&judged, &absent);
+        let refusal = self.refusal()?;
+        let is_refused = refusal.is_some();
+        let answer = refusal.unwrap_or_else(|| gate::slower(&judged, &checks));
+        // Failed runs forbid a positive answer, too.
+        let is_doubtful = answer.exit != 0 && checks.iter().all(|check| check.outcome.passes());
+        if is_refused || is_doubtful {
+            for check in &mut checks {
+                check.refuse(&answer.text);
+            }
+        }
+        Ok((answer, checks))
+    }
+
+    /// Returns the answer of a gate that these runs cannot decide, whatever their values are.
+    fn refusal(&self) -> anyhow::Result<Option<Answer>> {
         if let Some(answer) = gate::refused_changes(&self.read.changed) {
-            return Ok(answer);
+            return Ok(Some(answer));
         }
         if let Some(answer) = gate::refused_copies(&self.read.inputs)? {
-            return Ok(answer);
+            return Ok(Some(answer));
         }
-        if !self.document.withheld
-            && let Some(answer) = gate::refused(&self.read.of_low_trust)
-        {
-            return Ok(answer);
-        }
+        let of_low_trust = (!self.document.withheld).then_some(&self.read.of_low_trust);
+        Ok(of_low_trust.and_then(|runs| gate::refused(runs)))
+    }
+
+    /// Returns the comparisons that a gate judges, and the targets that runs lack.
+    fn judged(&self) -> (Vec<Judged<'_>>, Vec<&AbsentTarget>) {
         let of_targets = &self.by_target.changes;
         if of_targets.is_empty() {
-            return Ok(gate::slower(&[Judged::all(&self.document)], Vec::new()));
+            return (vec![Judged::all(&self.document)], Vec::new());
         }
         let mut judged: Vec<Judged<'_>> = of_targets.iter().map(Judged::all).collect();
         // Arguments that share no target with the baseline's run are compared with the baseline, as
@@ -131,7 +150,7 @@ impl Comparison {
         let absent = (self.absent.iter())
             .filter(|(argument, _)| met.contains(argument))
             .map(|(_, target)| target);
-        Ok(gate::slower(&judged, absent.collect()))
+        (judged, absent.collect())
     }
 }
 
@@ -287,11 +306,21 @@ fn absent_targets(read: &Sets, baseline: usize) -> Vec<(usize, AbsentTarget)> {
         for target in targets(own) {
             if targets(argument).all(|known| known != target) {
                 let set = format!("{prefix}/{target}");
-                absent.push((argument, AbsentTarget { set }));
+                let baseline = of_target(read, own, target);
+                absent.push((argument, AbsentTarget { set, baseline }));
             }
         }
     }
     absent
+}
+
+/// Returns the name of the set of a target of an argument.
+fn of_target(read: &Sets, argument: usize, target: &str) -> String {
+    let mut sets = read.sets.iter().zip(&read.origins);
+    let found = sets.find(|(_, origin)| {
+        origin.argument == argument && origin.target.as_deref() == Some(target)
+    });
+    found.map_or_else(String::new, |(set, _)| set.name.clone())
 }
 
 /// Comparisons of the targets of two runs.

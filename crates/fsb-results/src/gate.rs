@@ -7,13 +7,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use fsb_model::code;
 use fsb_model::notice::{self, Notice};
 use fsb_model::set::GapReason;
-use fsb_model::{Better, Unit, code};
+use fsb_report::check::{self, Check, CheckOutcome};
 use fsb_report::show::{counted, listed, percent, percent_above, some_of};
-use fsb_report::{case_label, power_of, unjudged_of};
-use fsb_stats::compare::{Document, Finding, OURS, Operation};
-use fsb_stats::{FEWEST_RUNS_JUDGED, Unjudged, Verdict};
+use fsb_report::{power_of, unjudged_of};
+use fsb_stats::FEWEST_RUNS_JUDGED;
+use fsb_stats::compare::Document;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,32 +55,13 @@ pub struct Judged<'d> {
     pub sets: Vec<&'d str>,
 }
 
-/// An operation of a set, compared with the baseline.
-struct Case<'d> {
-    set: &'d str,
-    name: String,
-    state: CaseState,
-    /// The workload, if the case is a time that the tool's clock is too coarse for.
-    coarse_time_of: Option<&'d str>,
-}
-
 /// A target of the baseline's runs that other runs lack.
 #[derive(Debug)]
 pub struct AbsentTarget {
     /// The name that its set would have.
     pub set: String,
-}
-
-/// The answer of a case to the question whether it is slower.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum CaseState {
-    /// The largest slowdown in its interval: 0.05 if the baseline may be faster by 5 %.
-    UpTo(f64),
-    NotJudged,
-    /// A run of the set or of the baseline has no value.
-    Lost(GapReason),
-    /// The set has no value, and the baseline has.
-    Missing,
+    /// The name of the baseline's set.
+    pub baseline: String,
 }
 
 impl<'d> Judged<'d> {
@@ -91,48 +73,18 @@ impl<'d> Judged<'d> {
             sets: names.filter(|name| *name != document.baseline).collect(),
         }
     }
+}
 
-    /// Returns every operation of the baseline for every set.
-    fn cases(&self) -> Vec<Case<'d>> {
-        self.sets
-            .iter()
-            .flat_map(|set| self.cases_of(set))
-            .collect()
-    }
-
-    fn cases_of(&self, set: &'d str) -> Vec<Case<'d>> {
-        let document = self.document;
-        let mut cases = Vec::new();
-        for operation in primary(document) {
-            if has_values(operation, &document.baseline)
-                || operation.gaps.contains_key(&document.baseline)
-            {
-                let workload = operation.workload.as_deref();
-                cases.push(Case {
-                    set,
-                    name: name_of(document, operation),
-                    state: state(document, operation, set),
-                    coarse_time_of: workload.filter(|_| is_coarse_time(operation)),
-                });
-            }
-        }
-        // Other operations of the workload tell whether it is slower.
-        cases.retain(|case| {
-            case.coarse_time_of.is_none()
-                || !primary(document).any(|operation| {
-                    operation.workload.as_deref() == case.coarse_time_of
-                        && matches!(state(document, operation, set), CaseState::UpTo(_))
-                })
-        });
-        let missing = document.missing.get(set).into_iter().flatten();
-        cases.extend(missing.map(|(workload, operation)| Case {
-            set,
-            name: case_label(workload.as_deref(), operation, is_own(document)),
-            state: CaseState::Missing,
-            coarse_time_of: None,
-        }));
-        cases
-    }
+/// Returns a check for every operation of the baseline and every set, and one for each target that
+/// runs lack.
+pub fn checks(judged: &[Judged<'_>], absent: &[&AbsentTarget]) -> Vec<Check> {
+    let of_documents = judged
+        .iter()
+        .flat_map(|judged| check::of_sets(judged.document, &judged.sets));
+    let absent = absent
+        .iter()
+        .map(|target| check::missing_check("every workload", &target.set, &target.baseline, ""));
+    of_documents.chain(absent).collect()
 }
 
 /// Returns the answer of the gate with its reason.
@@ -141,17 +93,8 @@ impl<'d> Judged<'d> {
 /// metric it is judged by), or if a finding is, with its whole interval beyond θ. The verdict
 /// "probably slower" does not fail, because the sure part of the difference may be too small to
 /// matter. Runs of several targets are several comparisons, each of a target with itself.
-pub fn slower(judged: &[Judged<'_>], absent: Vec<&AbsentTarget>) -> Answer {
-    let mut lost_sets: Vec<Lost> = Vec::new();
-    for judged in judged {
-        lost_sets.extend(
-            judged
-                .sets
-                .iter()
-                .filter_map(|set| lost(judged.document, set)),
-        );
-    }
-    let lost = lost_sets;
+pub fn slower(judged: &[Judged<'_>], checks: &[Check]) -> Answer {
+    let lost = Lost::from_checks(checks);
     if !lost.is_empty() {
         // The comparison shows by how much.
         let text: Vec<String> = lost.iter().map(ToString::to_string).collect();
@@ -162,36 +105,19 @@ pub fn slower(judged: &[Judged<'_>], absent: Vec<&AbsentTarget>) -> Answer {
             text: format!("--fail-if slower: failed: {}", text.join("; ")),
         };
     }
-    let absent = absent.into_iter().map(|target| Case {
-        set: &target.set,
-        name: "every workload".to_owned(),
-        state: CaseState::Missing,
-        coarse_time_of: None,
-    });
-    let cases: Vec<Case<'_>> = judged
-        .iter()
-        .flat_map(Judged::cases)
-        .chain(absent)
-        .collect();
     let theta = judged
         .iter()
         .map(|judged| judged.document.settings.theta)
         .fold(0.0, f64::max);
-    let (mut open, mut largest) = (Vec::new(), None);
-    for case in &cases {
-        let CaseState::UpTo(slowdown) = case.state else {
-            open.push(case);
-            continue;
-        };
-        largest = Some(largest.map_or(slowdown, |largest: f64| largest.max(slowdown)));
-        // Among equal times, the end of an interval may be beyond θ by a rounding error.
-        if slowdown > theta * (1.0 + 1e-9) {
-            open.push(case);
-        }
-    }
-    let some_lost = cases
+    let open: Vec<&Check> = checks
         .iter()
-        .any(|case| matches!(case.state, CaseState::Missing | CaseState::Lost(_)));
+        .filter(|check| !check.outcome.passes())
+        .collect();
+    let largest = checks
+        .iter()
+        .filter_map(|check| check.up_to)
+        .reduce(f64::max);
+    let some_lost = checks.iter().any(|check| check.outcome.is_lost());
     let failures: Vec<&String> = judged
         .iter()
         .flat_map(|judged| failures(judged.document))
@@ -199,26 +125,27 @@ pub fn slower(judged: &[Judged<'_>], absent: Vec<&AbsentTarget>) -> Answer {
     match largest {
         None if !some_lost && failures.is_empty() => nothing_judged(judged),
         _ if !failures.is_empty() || !open.is_empty() => {
-            cannot_tell(judged, theta, &open, &failures, cases.len())
+            cannot_tell(judged, theta, &open, &failures, checks.len())
         }
-        excluded => {
-            let excluded = excluded.unwrap_or_default();
-            let text = format!(
-                "--fail-if slower: passed: {} exclude a slowdown of more than {}, and the threshold is {}",
-                counted(cases.len(), "comparison"),
-                percent_above(excluded),
-                percent(theta)
-            );
-            Answer {
-                exit: 0,
-                notice: &notice::GATE_PASSED,
-                fields: vec![
-                    ("judged", cases.len().into()),
-                    ("excluded", excluded.into()),
-                ],
-                text,
-            }
-        }
+        excluded => passed(checks, excluded.unwrap_or_default(), theta),
+    }
+}
+
+fn passed(checks: &[Check], excluded: f64, theta: f64) -> Answer {
+    let text = format!(
+        "--fail-if slower: passed: {} exclude a slowdown of more than {}, and the threshold is {}",
+        counted(checks.len(), "comparison"),
+        percent_above(excluded),
+        percent(theta)
+    );
+    Answer {
+        exit: 0,
+        notice: &notice::GATE_PASSED,
+        fields: vec![
+            ("judged", checks.len().into()),
+            ("excluded", excluded.into()),
+        ],
+        text,
     }
 }
 
@@ -235,26 +162,21 @@ fn failures(document: &Document) -> &[String] {
 fn cannot_tell(
     judged: &[Judged<'_>],
     theta: f64,
-    open: &[&Case<'_>],
+    open: &[&Check],
     failures: &[&String],
     all: usize,
 ) -> Answer {
     let mut possible: Vec<(f64, String)> = open
         .iter()
-        .filter_map(|case| match case.state {
-            CaseState::UpTo(slowdown) => Some((slowdown, format!("{} at {}", case.set, case.name))),
-            CaseState::NotJudged | CaseState::Missing | CaseState::Lost(_) => None,
-        })
+        .filter_map(|check| Some((check.up_to?, name_of(check))))
         .collect();
     possible.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let in_state = |state: CaseState| -> Vec<String> {
-        let found = open.iter().filter(|case| case.state == state);
-        found
-            .map(|case| format!("{} at {}", case.set, case.name))
-            .collect()
+    let with = |outcome: CheckOutcome| -> Vec<String> {
+        let found = open.iter().filter(|check| check.outcome == outcome);
+        found.map(|check| name_of(check)).collect()
     };
-    let [unjudged, missing] = [CaseState::NotJudged, CaseState::Missing].map(in_state);
-    let lost = GapReason::ALL.map(|why| (in_state(CaseState::Lost(why)), why.words()));
+    let [unjudged, missing] = [CheckOutcome::NotJudged, CheckOutcome::Missing].map(with);
+    let lost = GapReason::ALL.map(|why| (with(CheckOutcome::Lost(why)), why.words()));
     let mut parts = Vec::new();
     if !possible.is_empty() {
         let shown = possible
@@ -312,7 +234,8 @@ fn nothing_judged(judged: &[Judged<'_>]) -> Answer {
     let reason = judged
         .iter()
         .find_map(|judged| unjudged_of(judged.document));
-    let levels = judged.iter().flat_map(|judged| primary(judged.document));
+    let operations = judged.iter().flat_map(|judged| &judged.document.operations);
+    let levels = operations.filter(|operation| operation.primary);
     let mut levels = levels.flat_map(|operation| operation.estimate.against.values().flatten());
     let unjudged = levels.find_map(|level| level.unjudged);
     let unjudged = serde_json::to_value(unjudged).unwrap_or_default();
@@ -376,60 +299,13 @@ pub fn refused(of_low_trust: &[(PathBuf, String)]) -> Option<Answer> {
     (!reasons.is_empty()).then(|| Answer::undecided(fields, &text))
 }
 
-/// Returns the operations in the metric that each is judged by.
-fn primary(document: &Document) -> impl Iterator<Item = &Operation> {
-    document
-        .operations
-        .iter()
-        .filter(|operation| operation.primary)
-}
-
-/// Returns the verdict of an operation about a set.
-fn verdict(operation: &Operation, set: &str) -> Option<Verdict> {
-    Some(operation.estimate.against.get(set)?.as_ref()?.verdict)
-}
-
-fn has_values(operation: &Operation, set: &str) -> bool {
-    operation.classic.sets.get(set).is_some_and(Option::is_some)
-}
-
-/// Returns what a set's interval of an operation says about a slowdown.
-fn state(document: &Document, operation: &Operation, set: &str) -> CaseState {
-    let lost = operation
-        .gaps
-        .get(set)
-        .or_else(|| operation.gaps.get(&document.baseline));
-    if let Some(why) = lost {
-        return CaseState::Lost(*why);
-    }
-    if !has_values(operation, set) {
-        return CaseState::Missing;
-    }
-    let level = operation.estimate.against.get(set).and_then(Option::as_ref);
-    let interval = level
-        .filter(|level| level.verdict != Verdict::NotJudged)
-        .and_then(|level| level.ci95);
-    match (interval, operation.better) {
-        (None, _) => CaseState::NotJudged,
-        (Some([lo, _]), Better::Higher) => CaseState::UpTo((1.0 / lo - 1.0).max(0.0)),
-        (Some([_, hi]), Better::Lower) => CaseState::UpTo((hi - 1.0).max(0.0)),
-    }
-}
-
-/// Returns whether an operation is judged by a time of which the tool's clock shows a few ticks at
-/// most.
-fn is_coarse_time(operation: &Operation) -> bool {
-    let is_below = operation
-        .gaps
-        .values()
-        .any(|why| *why == GapReason::BelowClock);
-    let mut levels = operation.estimate.against.values().flatten();
-    operation.unit == Unit::Seconds
-        && (is_below || levels.any(|level| level.unjudged == Some(Unjudged::Resolution)))
+/// Returns the name of a check: `new at write`.
+fn name_of(check: &Check) -> String {
+    format!("{} at {}", check.candidate, check.case)
 }
 
 /// A set that is slower than the baseline.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Lost {
     set: String,
     baseline: String,
@@ -460,59 +336,31 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Returns where a set is slower than the baseline; `None` if it is slower nowhere.
-fn lost(document: &Document, set: &str) -> Option<Lost> {
-    let whole = with(document, set, Verdict::Slower);
-    let theta = document.settings.theta;
-    let mut parts: Vec<String> = Vec::new();
-    for found in document
-        .findings
-        .iter()
-        .filter(|found| found.candidate == set && !found.faster)
-    {
-        let name = case_label(
-            found.workload.as_deref(),
-            &found.operation,
-            is_own(document),
-        );
-        // If an operation is slower as a whole, do not report its sizes again.
-        if beyond(found, theta) && !whole.contains(&name) && !parts.contains(&name) {
-            parts.push(name);
+impl Lost {
+    /// Returns an entry for each set that is slower than a baseline.
+    fn from_checks(checks: &[Check]) -> Vec<Lost> {
+        let mut all: Vec<Lost> = Vec::new();
+        for check in checks.iter().filter(|check| check.outcome.fails()) {
+            let baseline = check.baseline.clone().unwrap_or_default();
+            let place = all
+                .iter()
+                .position(|lost| lost.set == check.candidate && lost.baseline == baseline)
+                .unwrap_or_else(|| {
+                    all.push(Lost {
+                        set: check.candidate.clone(),
+                        baseline,
+                        ..Lost::default()
+                    });
+                    all.len() - 1
+                });
+            let names = match check.outcome {
+                CheckOutcome::SlowerAtSizes => &mut all[place].at_some_sizes,
+                _ => &mut all[place].operations,
+            };
+            if !names.contains(&check.case) {
+                names.push(check.case.clone());
+            }
         }
+        all
     }
-    (!(whole.is_empty() && parts.is_empty())).then(|| Lost {
-        set: set.to_owned(),
-        baseline: document.baseline.clone(),
-        operations: whole,
-        at_some_sizes: parts,
-    })
-}
-
-/// Returns the operations that have that verdict as a whole for a set.
-fn with(document: &Document, set: &str, wanted: Verdict) -> Vec<String> {
-    let found = primary(document).filter(|operation| verdict(operation, set) == Some(wanted));
-    found
-        .map(|operation| name_of(document, operation))
-        .collect()
-}
-
-fn name_of(document: &Document, operation: &Operation) -> String {
-    case_label(
-        operation.workload.as_deref(),
-        &operation.operation,
-        is_own(document),
-    )
-}
-
-/// Returns whether all sets are runs of FSBench.
-fn is_own(document: &Document) -> bool {
-    document.sets.iter().all(|set| set.tool == OURS)
-}
-
-/// Returns whether the whole interval is on one side of 1, further from it than the smallest ratio
-/// that matters.
-fn beyond(found: &Finding, theta: f64) -> bool {
-    let least = theta.ln_1p();
-    let [lo, hi] = found.ci95.map(f64::ln);
-    hi < -least || lo > least
 }

@@ -26,6 +26,7 @@ pub(super) const FORMAT: Format = Format {
     extension: "html",
     about: "one self-contained page with charts, for a browser (report.html)",
     binary: false,
+    checks: false,
     write,
 };
 

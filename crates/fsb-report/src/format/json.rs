@@ -16,6 +16,7 @@ pub(super) const FORMAT: Format = Format {
     extension: "json",
     about: "everything that the report shows, for programs (schema fsbench/report/1)",
     binary: false,
+    checks: false,
     write,
 };
 

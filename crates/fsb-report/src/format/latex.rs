@@ -13,6 +13,7 @@ pub(super) const FORMAT: Format = Format {
     extension: "tex",
     about: "the first screen's table as a LaTeX tabular for a paper",
     binary: false,
+    checks: false,
     write: |report, output| output.write_all(render(report).as_bytes()),
 };
 

@@ -11,6 +11,7 @@ pub(super) const FORMAT: Format = Format {
     extension: "md",
     about: "the first screen as a table to paste into an issue",
     binary: false,
+    checks: false,
     write: |report, output| output.write_all(render(report).as_bytes()),
 };
 
@@ -211,7 +212,8 @@ fn shown(cell: &CellView) -> String {
     format!("{value}{mark}{verdict}")
 }
 
-fn table_row(cells: impl Iterator<Item = String>) -> String {
+/// Returns a row of a table; its cells are Markdown already.
+pub(crate) fn table_row(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 

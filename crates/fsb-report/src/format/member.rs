@@ -15,6 +15,8 @@ pub struct Format {
     pub about: &'static str,
     /// Whether it is binary. Binary formats are not printed on a terminal.
     pub binary: bool,
+    /// Whether it prints the answers of a gate: [`Report::with_checks`].
+    pub checks: bool,
     /// Writes the whole text, piece by piece: a long run's table of trials is larger than what `fsb
     /// report` may hold in memory. The writer should be buffered.
     pub write: fn(&Report<'_>, &mut dyn Write) -> io::Result<()>,

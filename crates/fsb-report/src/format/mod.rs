@@ -1,13 +1,20 @@
 //! The forms of a report, of a run and of a comparison alike. A new one is a file and a line in
 //! [`FORMATS`].
 
+mod annotations;
+mod bencher;
+mod code_quality;
+mod comment;
 pub mod csv;
 mod figure;
+mod github_benchmark;
 pub mod html;
 pub mod json;
+mod junit;
 mod latex;
 pub mod markdown;
 mod member;
+mod openmetrics;
 mod summary_csv;
 pub mod text;
 mod xlsx;
@@ -28,6 +35,14 @@ pub static FORMATS: &[Format] = &[
     figure::SVG,
     figure::PNG,
     figure::PDF,
+    junit::FORMAT,
+    comment::FORMAT,
+    annotations::FORMAT,
+    code_quality::FORMAT,
+    bencher::FORMAT,
+    github_benchmark::SMALLER,
+    github_benchmark::BIGGER,
+    openmetrics::FORMAT,
 ];
 
 /// Returns the format of that name.

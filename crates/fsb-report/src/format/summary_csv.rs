@@ -13,6 +13,7 @@ pub(super) const FORMAT: Format = Format {
     extension: "summary.csv",
     about: "one line per case and target: estimate, change against the baseline, verdict (summary.csv)",
     binary: false,
+    checks: false,
     write,
 };
 

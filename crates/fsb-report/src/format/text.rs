@@ -19,6 +19,7 @@ pub(super) const FORMAT: Format = Format {
     extension: "txt",
     about: "the first screen and its notes: headline, table, warnings",
     binary: false,
+    checks: false,
     write: |report, output| output.write_all(screen(report, WIDTH, false, true).as_bytes()),
 };
 
@@ -641,9 +642,29 @@ mod tests {
     use fsb_model::metric::{LATENCY_MAX, LATENCY_P50};
 
     use super::{answer_so_far, tails};
+    use crate::format::Format;
     use crate::report::Report;
     use crate::sample;
     use crate::summary::Summary;
+
+    /// The formats whose names of kernels are in full.
+    const FOR_PROGRAMS: [&str; 9] = [
+        "csv",
+        "summary-csv",
+        "json",
+        "junit",
+        "annotations",
+        "code-quality",
+        "bencher",
+        "benchmark-bigger",
+        "openmetrics",
+    ];
+
+    /// Returns whether a format has names as text. The samples have no times for
+    /// `benchmark-smaller`.
+    fn has_names(format: &&Format) -> bool {
+        !format.binary && format.name != "benchmark-smaller"
+    }
 
     #[test]
     fn tails_have_intervals_and_say_what_they_do_not_hold() {
@@ -703,6 +724,7 @@ mod tests {
     }
 
     mod comparison {
+        use super::{FOR_PROGRAMS, has_names};
         use crate::format::FORMATS;
         use crate::report::Report;
         use crate::sample_sets::{compared, iozone, workloads};
@@ -821,11 +843,12 @@ mod tests {
             let names = ["ext4%6.1.0-56-amd64", "ext4%6.12.117+deb12-amd64"];
             let document = compared(&iozone(&names, 5, 3, 1 << 18));
             let page = Report::of_comparison(&document, None);
-            for format in FORMATS.iter().filter(|format| !format.binary) {
+            for format in FORMATS.iter().filter(has_names) {
                 let text = format.render(&page);
                 // Files are named as they are.
                 let text = text.split("What was read").next().unwrap_or_default();
-                let in_full = ["csv", "summary-csv", "json"].contains(&format.name);
+                let text = text.replace("%25", "%");
+                let in_full = FOR_PROGRAMS.contains(&format.name);
                 assert_eq!(
                     text.contains(names[0]) && text.contains(names[1]),
                     in_full,
@@ -875,6 +898,7 @@ mod tests {
         use fsb_model::{RunRecord, Trial, Warning};
         use textwrap::core::display_width;
 
+        use super::{FOR_PROGRAMS, has_names};
         use crate::format::FORMATS;
         use crate::report::Report;
         use crate::sample;
@@ -1027,15 +1051,16 @@ mod tests {
             let names = ["ext4%6.1.0-56-amd64", "ext4%6.12.117+deb12-amd64"];
             let (record, trials) = sample::run(&names, 6);
             let summary = Summary::of_run(&record, &trials);
-            for format in FORMATS.iter().filter(|format| !format.binary) {
+            for format in FORMATS.iter().filter(has_names) {
                 let text = format.render(&Report::of_run(&summary, &trials));
                 // The sample's file systems are called like its targets.
                 let text = text
                     .split("id=\"environment\"")
                     .next()
                     .unwrap_or_default()
-                    .replace("muted\">ext4%", "");
-                let in_full = ["csv", "summary-csv", "json"].contains(&format.name);
+                    .replace("muted\">ext4%", "")
+                    .replace("%25", "%");
+                let in_full = FOR_PROGRAMS.contains(&format.name);
                 assert_eq!(text.contains(names[1]), in_full, "{}", format.name);
                 assert!(
                     in_full || text.contains("%6.12 is Linux 6.12.117+deb12-amd64"),

@@ -28,6 +28,7 @@ pub(super) const FORMAT: Format = Format {
     extension: "xlsx",
     about: "a spreadsheet: summary, trials, environment, method",
     binary: true,
+    checks: false,
     write,
 };
 
@@ -51,7 +52,9 @@ fn workbook(report: &Report<'_>) -> Result<Vec<u8>, XlsxError> {
     book.set_properties(&properties);
     summary(&mut book, report)?;
     let left_out = match report {
-        Report::Run { summary, trials } => {
+        Report::Run {
+            summary, trials, ..
+        } => {
             let left_out = of_trials(&mut book, trials, summary)?;
             of_environment(&mut book, summary)?;
             left_out

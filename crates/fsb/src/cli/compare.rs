@@ -95,9 +95,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let between = arguments.between.as_deref().map(parse_percent).transpose();
     let between = between
         .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--between: {error}")))?;
-    let trust = match arguments.fail_if {
-        Some(FailIf::Slower) => Trust::Judged,
-        None => Trust::Unknown,
+    let is_gate = arguments.fail_if.is_some() || has(&destinations, has_checks);
+    let trust = if is_gate {
+        Trust::Judged
+    } else {
+        Trust::Unknown
     };
     let read = sets::read(&arguments.sets, trust)?;
     for destination in &destinations {
@@ -121,7 +123,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         between,
         baseline: baseline(&read.sets, arguments.baseline.as_deref())?,
         single,
-        by_target: is_text || arguments.fail_if.is_some(),
+        by_target: is_text || is_gate,
     };
     let mut comparison = Comparison::new(read, &choices)?
         .map_err(|NothingInCommon(contents)| nothing_to_compare(&contents))?;
@@ -137,19 +139,24 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         let conditions = std::mem::take(&mut document.conditions);
         print_data(&by_target_text(&conditions, &comparison.by_target))?;
     }
+    let gate = is_gate.then(|| comparison.gate()).transpose()?;
+    let (answer, checks) = gate.unzip();
+    let mut report = Report::of_comparison(&comparison.document, detail.as_deref());
+    if let Some(checks) = &checks {
+        report = report.with_checks(checks);
+    }
     emit(
         &destinations,
         &comparison.document,
-        detail.as_deref(),
+        &report,
         &comparison.read.files,
     )?;
-    match arguments.fail_if {
-        None => Ok(exit::DONE),
-        Some(FailIf::Slower) => {
-            let answer = comparison.gate()?;
+    match (arguments.fail_if, answer) {
+        (Some(FailIf::Slower), Some(answer)) => {
             notify(answer.notice, answer.fields, &answer.text);
             Ok(answer.exit)
         }
+        _ => Ok(exit::DONE),
     }
 }
 
@@ -200,6 +207,14 @@ fn is_page(destination: &Destination) -> bool {
         destination,
         Destination::Standard(HTML) | Destination::File(_, HTML)
     )
+}
+
+/// Returns whether a destination prints the answers of a gate.
+fn has_checks(destination: &Destination) -> bool {
+    let (Destination::Standard(form) | Destination::File(_, form)) = destination else {
+        return false;
+    };
+    find(form).is_some_and(|format| format.checks)
 }
 
 fn is_directory(destination: &Destination) -> bool {
@@ -288,7 +303,7 @@ fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
 fn emit(
     destinations: &[Destination],
     document: &Document,
-    detail: Option<&str>,
+    report: &Report<'_>,
     inputs: &[PathBuf],
 ) -> anyhow::Result<()> {
     // The first screen has the warnings on it, wherever it goes.
@@ -313,7 +328,7 @@ fn emit(
         };
         let format = results::format(form)?;
         let files = links(&tables, destination)?;
-        let report = Report::of_comparison(document, detail).with_files(&files);
+        let report = report.clone().with_files(&files);
         match destination {
             Destination::File(path, _) => {
                 owner::replace_with(path, |file| (format.write)(&report, file))?;

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::{self, SettingArguments};
 use crate::message::{notify, say_warning};
+use crate::output::make_directory;
 use crate::results::{DocumentFormat, json_text, print, print_data};
 use crate::{exit, terminal};
 use fsb_results::StoredRun;
@@ -852,13 +853,14 @@ const EXPORT_EXAMPLES: &str = "\
 Examples:
   fsb history export > history.csv
   fsb history export --format json
-  fsb history export --format csv -o history.csv";
+  fsb history export --format csv -o history.csv
+  fsb history export --format otava -o otava/ && otava --config-file otava/otava.yaml analyze TEST";
 
 /// Export all values of the index
 #[derive(Debug, Args)]
 #[command(after_help = EXPORT_EXAMPLES)]
 struct ExportArguments {
-    /// Format: csv, or json with levels and changes
+    /// Format: csv; json with levels and changes; otava: a directory with one table for each series
     #[arg(
         long,
         value_name = "FORMAT",
@@ -866,7 +868,7 @@ struct ExportArguments {
         hide_possible_values = true
     )]
     format: ExportFormat,
-    /// File to write [default: standard output]
+    /// File to write, or the directory of otava [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -880,6 +882,8 @@ struct ExportArguments {
 enum ExportFormat {
     Csv,
     Json,
+    /// Tables and the configuration of Apache Otava.
+    Otava,
 }
 
 fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
@@ -888,6 +892,14 @@ fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
     let text = match arguments.format {
         ExportFormat::Json => json_text(&document)?,
         ExportFormat::Csv => csv_text(&document)?,
+        ExportFormat::Otava => {
+            let directory = arguments.output.as_deref().ok_or_else(|| {
+                let message = "--format otava writes several files: name a directory with -o DIR/";
+                failure::error(&code::CONFLICT, message)
+            })?;
+            write_otava(directory, &document)?;
+            return Ok(exit::DONE);
+        }
     };
     match &arguments.output {
         Some(path) => owner::replace(path, text.as_bytes())?,
@@ -942,6 +954,50 @@ fn csv_text(document: &Document) -> anyhow::Result<String> {
     Ok(String::from_utf8(
         table.into_inner().map_err(|error| error.into_error())?,
     )?)
+}
+
+/// Writes one table for each series, and the configuration that names them as tests.
+///
+/// Otava 0.8 finds no change in a column with a missing value, and no series has a value of every
+/// run, so that they cannot be columns of one table.
+fn write_otava(directory: &Path, document: &Document) -> anyhow::Result<()> {
+    make_directory(directory)?;
+    let directory = owner::absolute(directory)?;
+    let mut tests = String::from("tests:\n");
+    for series in &document.series {
+        let path = directory.join(format!("{}.csv", series.id));
+        owner::replace(&path, otava_table(series)?.as_bytes())?;
+        let key = &series.key;
+        let name = format!("{}, {} [{}]", key.name(), key.metric, short(&series.id));
+        let direction = if key.higher_is_better { 1 } else { -1 };
+        // Strings of JSON are strings of YAML.
+        let _ = write!(
+            tests,
+            "  {}:\n    type: csv\n    file: {}\n    time_column: time\n    attributes: [run, source]\n    metrics:\n      \
+             value:\n        direction: {direction}\n",
+            serde_json::to_string(&name)?,
+            serde_json::to_string(&path)?,
+        );
+    }
+    if document.series.is_empty() {
+        tests = "tests: {}\n".to_owned();
+    }
+    Ok(owner::replace(
+        &directory.join("otava.yaml"),
+        tests.as_bytes(),
+    )?)
+}
+
+fn otava_table(series: &SeriesHistory) -> anyhow::Result<String> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(["time", "run", "source", "value"])?;
+    for point in &series.points {
+        let source = point.source.display().to_string();
+        let value = point.value.to_string();
+        table.write_record([&point.at, &point.run, &source, &value])?;
+    }
+    let table = table.into_inner().map_err(|error| error.into_error())?;
+    Ok(String::from_utf8(table)?)
 }
 
 // `fsb history prune`.

@@ -176,5 +176,6 @@ fn as_run<'a>(record: &RunRecord, trials: &'a [Trial]) -> Report<'a> {
     Report::Run {
         summary: std::borrow::Cow::Owned(summary),
         trials: std::borrow::Cow::Owned(CompactTrial::all(trials)),
+        checks: None,
     }
 }

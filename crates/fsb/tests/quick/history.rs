@@ -103,6 +103,41 @@ fn the_documents_follow_their_schemas() {
 }
 
 #[test]
+fn each_series_is_a_table_and_a_test_of_otava() {
+    let mut series = Series::new();
+    series.add(12, 1.0, "6.1");
+    series.index();
+    let arguments = [
+        "history",
+        "export",
+        "--format",
+        "otava",
+        "--store",
+        "index.sqlite",
+    ];
+    fails(series.path(), &arguments, 2, "arguments/conflict");
+    series.history(&["export", "--format", "otava", "-o", "otava/"]);
+    let directory = series.path().join("otava");
+    let configuration = fs::read_to_string(directory.join("otava.yaml")).unwrap();
+    let document = series.history(&["export", "--format", "json"]);
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let all = document["series"].as_array().unwrap();
+    assert_eq!(configuration.matches("type: csv").count(), all.len());
+    for one in all {
+        let name = format!("{}.csv", one["id"].as_str().unwrap());
+        assert!(configuration.contains(&name), "{configuration}");
+        let table = fs::read_to_string(directory.join(name)).unwrap();
+        let mut rows = table.lines();
+        assert_eq!(rows.next(), Some("time,run,source,value"));
+        for row in rows {
+            let mut fields = row.split(',');
+            let (time, value) = (fields.next().unwrap(), fields.next_back().unwrap());
+            assert!(time.ends_with('Z') && value.parse::<f64>().is_ok(), "{row}");
+        }
+    }
+}
+
+#[test]
 fn another_kernel_is_another_environment_and_no_regression() {
     let mut series = Series::new();
     series.add(30, 1.0, "6.1").add(15, 0.8, "6.2");

@@ -433,6 +433,25 @@ fn every_format_can_be_printed_and_written() {
         ("json", "r.json", "\"schema\""),
         ("markdown", "r.md", "| "),
         ("html", "r.html", "<!doctype html>"),
+        (
+            "junit",
+            "r.junit.xml",
+            "<testcase name=\"write 1M, durable\"",
+        ),
+        ("comment", "r.comment.md", "cannot tell"),
+        ("annotations", "r.annotations.txt", "::warning title="),
+        ("code-quality", "r.codequality.json", "\"fingerprint\""),
+        ("bencher", "r.bmf.json", "\"write 1M, durable / b\""),
+        (
+            "benchmark-bigger",
+            "r.bigger.json",
+            "\"write 1M, durable / b\"",
+        ),
+        (
+            "openmetrics",
+            "r.prom",
+            "case=\"write 1M, durable\",target=\"b\"",
+        ),
     ] {
         let printed = succeeds(scratch.path(), &["report", "run", "--format", format]);
         assert!(

@@ -21,6 +21,7 @@ pub(super) const FORMAT: Format = Format {
     extension: "csv",
     about: "every trial in long form: rates and latencies, one line each (trials.csv)",
     binary: false,
+    checks: false,
     write,
 };
 
@@ -84,7 +85,9 @@ pub fn values(document: &Document, operation: &Operation) -> String {
 /// Writes the whole table.
 fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     match report {
-        Report::Run { summary, trials } => write_trials(trials, summary, output),
+        Report::Run {
+            summary, trials, ..
+        } => write_trials(trials, summary, output),
         Report::Comparison {
             document, detail, ..
         } => output.write_all(

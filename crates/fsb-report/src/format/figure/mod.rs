@@ -17,6 +17,7 @@ pub(super) const SVG: Format = Format {
     extension: "svg",
     about: "the overview figure for a paper, as a vector graphic",
     binary: false,
+    checks: false,
     write: write_svg,
 };
 
@@ -25,6 +26,7 @@ pub(super) const PNG: Format = Format {
     extension: "png",
     about: "the overview figure as an image of 300 dpi",
     binary: true,
+    checks: false,
     write: write_png,
 };
 
@@ -33,6 +35,7 @@ pub(super) const PDF: Format = Format {
     extension: "pdf",
     about: "the overview figure as a page of PDF, with its font",
     binary: true,
+    checks: false,
     write: write_pdf,
 };
 

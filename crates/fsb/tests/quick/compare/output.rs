@@ -36,6 +36,14 @@ fn every_format_can_be_printed_and_written() {
         ("json", "r.json", "\"fsbench/comparison/1\""),
         ("markdown", "r.md", "| "),
         ("html", "r.html", "<!doctype html>"),
+        ("junit", "r.junit.xml", "<testsuites "),
+        ("comment", "r.comment.md", "slower by more than 3 %"),
+        ("annotations", "r.annotations.txt", "::error title="),
+        ("code-quality", "r.codequality.json", "\"fingerprint\""),
+        ("bencher", "r.bmf.json", "\"value\""),
+        ("benchmark-smaller", "r.smaller.json", "[]"),
+        ("benchmark-bigger", "r.bigger.json", "\"unit\""),
+        ("openmetrics", "r.prom", "# eof"),
     ] {
         let printed = run(scratch.path(), &["--format", format]);
         expect_code(&printed, 0);
@@ -352,6 +360,51 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
         message(&unjudged, "warning/gate-undecided")["fields"]["reason"],
         "one_run"
     );
+}
+
+/// Returns the values of an attribute of the first element of that name.
+fn count(report: &str, element: &str, attribute: &str) -> usize {
+    let tag = report.split_once(&format!("<{element} ")).unwrap().1;
+    let value = tag.split_once(&format!("{attribute}=\"")).unwrap().1;
+    value.split_once('"').unwrap().0.parse().unwrap()
+}
+
+#[test]
+fn test_cases_agree_with_the_exit_code_of_the_gate() {
+    let scratch = scratch();
+    let report = |name: &str, sets: &[String; 2], more: &[&str], code| {
+        let file = format!("{name}.junit.xml");
+        let gate = [
+            "compare",
+            &sets[0],
+            &sets[1],
+            "--fail-if",
+            "slower",
+            "-o",
+            &file,
+        ];
+        expect_code(&fsb(scratch.path(), &[&gate, more].concat()), code);
+        let text = fs::read_to_string(scratch.path().join(file)).unwrap();
+        let [tests, failures, errors, skipped] = ["tests", "failures", "errors", "skipped"]
+            .map(|attribute| count(&text, "testsuite", attribute));
+        assert_eq!(text.matches("<testcase ").count(), tests);
+        (tests, failures, errors + skipped)
+    };
+    let (tests, failures, _) = report("slower", &two(), &[], 1);
+    assert!(failures > 3 && failures < tests);
+    let (tests, failures, open) = report("passed", &two(), &["--theta", "100%"], 0);
+    assert!(tests > 3 && failures + open == 0);
+    // A copy would pass every test without measuring anything.
+    let aa = set("all", "iozone-aa/ext4");
+    let copies = [aa.clone(), aa.replace("all=", "same=")];
+    let (tests, failures, open) = report("copies", &copies, &[], 2);
+    assert!(tests > 3 && failures == 0 && open == tests);
+    let ones = [
+        set("a", "iozone-2010/xfs/xfs1.iozone"),
+        set("b", "iozone-2010/ext4/ext4_1.iozone"),
+    ];
+    let (tests, failures, open) = report("ones", &ones, &[], 2);
+    assert!(tests > 3 && failures == 0 && open == tests);
 }
 
 /// Two workloads whose units have files of their own, and two on one whole file.
