@@ -313,7 +313,11 @@ impl GateAnswer {
 }
 
 fn excluding(comparisons: usize) -> String {
-    let verb = if comparisons == 1 { "excludes" } else { "exclude" };
+    let verb = if comparisons == 1 {
+        "excludes"
+    } else {
+        "exclude"
+    };
     format!("{} {verb}", counted(comparisons, "comparison"))
 }
 

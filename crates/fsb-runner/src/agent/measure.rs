@@ -447,7 +447,8 @@ impl Case<'_, '_> {
 
     /// Prepares or cleans up on all targets at the same time, each in a worker that ends with it.
     /// No measurement happens in a process that prepared its data, and nothing is measured
-    /// meanwhile. A fake target has nothing to prepare and nothing to clean up.
+    /// meanwhile. Programs in a directory of the user are run one after the other, because all have
+    /// the same. A fake target has nothing to prepare and nothing to clean up.
     fn perform(&mut self, step: Step, first: u32, units: u32) {
         let started = Instant::now();
         self.unseal();
@@ -462,6 +463,31 @@ impl Case<'_, '_> {
         let all: Vec<usize> = (0..self.places.len())
             .filter(|at| self.fake(*at).is_none() && takes_part(at))
             .collect();
+        let at_once = match self
+            .profile
+            .program
+            .as_ref()
+            .is_some_and(|program| program.here)
+        {
+            true => 1,
+            false => all.len().max(1),
+        };
+        for some in all.chunks(at_once) {
+            self.perform_on(some, step, first, units);
+        }
+        for at in &all {
+            let spent = &mut self.places[*at].tally.spent;
+            let seconds = if step == Step::Cleanup {
+                &mut spent.cleanup
+            } else {
+                &mut spent.prepare
+            };
+            *seconds += started.elapsed().as_secs_f64() / all.len() as f64;
+        }
+    }
+
+    /// Performs a step on some targets at the same time.
+    fn perform_on(&mut self, all: &[usize], step: Step, first: u32, units: u32) {
         let until = self.time.until();
         let ask = |at: usize| {
             let task = self.task(at, step, first, units);
@@ -492,15 +518,6 @@ impl Case<'_, '_> {
             {
                 self.leave(*at, error.into());
             }
-        }
-        for at in &all {
-            let spent = &mut self.places[*at].tally.spent;
-            let seconds = if step == Step::Cleanup {
-                &mut spent.cleanup
-            } else {
-                &mut spent.prepare
-            };
-            *seconds += started.elapsed().as_secs_f64() / all.len() as f64;
         }
     }
 

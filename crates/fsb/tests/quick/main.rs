@@ -35,5 +35,6 @@ mod serve_runs;
 mod targets;
 mod terminal;
 mod traces;
+mod versus;
 mod watch;
 mod workloads;

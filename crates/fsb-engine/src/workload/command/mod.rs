@@ -175,7 +175,9 @@ impl CommandJob {
                 self.make_place(around)?;
             }
         }
-        if self.0.prepare.is_some() {
+        // In rounds, `prepare` runs before the first run as before any other.
+        let comes_later = around.here && self.0.prepare_inside;
+        if self.0.prepare.is_some() && !comes_later {
             self.beside_services(around, prepare)?;
         }
         if warm && !self.0.reuse {
@@ -223,13 +225,14 @@ impl CommandJob {
 
     /// Makes the requested number of runs that do not count.
     fn warm_up(&self, around: &Surroundings) -> Result<(), EngineError> {
+        let comes_later = self.0.prepare_inside;
         for run in 0..self.0.warm_up {
-            if run > 0 {
+            if run > 0 || comes_later {
                 self.must(self.0.prepare.as_ref(), around)?;
             }
             self.run_once(around)?;
         }
-        if self.0.warm_up > 0 {
+        if self.0.warm_up > 0 && !comes_later {
             self.must(self.0.prepare.as_ref(), around)?;
         }
         Ok(())

@@ -87,7 +87,11 @@ impl VersusArguments {
             return Err(failure::advised(&code::CONFLICT, message, advice));
         }
         if commands.is_empty() && !self.parameter_list.is_empty() {
-            commands = vec![shell::line(command.iter().map(String::as_str))];
+            commands = match command.as_slice() {
+                [] => Vec::new(),
+                [line] => vec![line.clone()],
+                words => vec![shell::line(words.iter().map(String::as_str))],
+            };
         }
         if !commands.is_empty() {
             self.commands = self.variants_of(commands)?;

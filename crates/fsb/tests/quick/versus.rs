@@ -1,0 +1,229 @@
+//! Variants of a command, commands in this directory, and the gate of a run.
+
+use std::fs;
+
+use crate::common::{
+    expect_code, fails, fsb_json, has_message, message, record, scratch, stderr, stdout, succeeds,
+    trials,
+};
+
+const QUICK: [&str; 4] = ["--blocks", "6", "--sample-time", "1ms"];
+
+/// Variants are targets whose commands differ. The plan of such a run makes it again.
+#[test]
+fn variants_are_targets_with_a_text_each() {
+    let scratch = scratch();
+    let versus = [
+        "run",
+        "null",
+        "--versus",
+        "old=echo",
+        "new=echo -n",
+        "--out",
+        "run",
+    ];
+    let command = ["--", "{} word"];
+    succeeds(
+        scratch.path(),
+        &[&versus[..], &QUICK, &command].concat()[..],
+    );
+    let run = record(&scratch.path().join("run"));
+    let targets = run["plan"]["targets"].as_array().unwrap();
+    let found: Vec<_> = targets
+        .iter()
+        .map(|target| (target["name"].as_str(), target["variant"].as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [(Some("old"), Some("echo")), (Some("new"), Some("echo -n"))]
+    );
+    let printed = succeeds(
+        scratch.path(),
+        &[&versus[..], &["--print-plan", "--seed", "7"], &command].concat()[..],
+    );
+    fs::write(scratch.path().join("plan.toml"), stdout(&printed)).unwrap();
+    let again = succeeds(scratch.path(), "run plan.toml --print-plan");
+    assert_eq!(stdout(&again), stdout(&printed));
+}
+
+/// The commands append to a file of this directory, which shows their order, and how often each ran.
+#[test]
+fn commands_alternate_in_this_directory_with_the_environment_of_the_user() {
+    let scratch = scratch();
+    let home = std::env::var("HOME").unwrap();
+    let commands = [
+        "run",
+        "--here",
+        "-n",
+        "one",
+        "-n",
+        "two",
+        "-w",
+        "2",
+        "-p",
+        "echo p >> log",
+        "--out",
+        "out",
+        "echo $HOME 1 >> log",
+        "echo $HOME 2 >> log",
+    ];
+    succeeds(scratch.path(), &[&commands[..], &QUICK].concat()[..]);
+    let log = fs::read_to_string(scratch.path().join("log")).unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    let [one, two] = ["1", "2"].map(|number| format!("{home} {number}"));
+    let ran = |line: &str| lines.iter().filter(|found| **found == line).count();
+    assert_eq!(ran(&one), ran(&two), "{log}");
+    assert_eq!(ran("p"), ran(&one) + ran(&two), "{log}");
+    // Each run has its `prepare` just before it.
+    assert!(
+        lines.chunks(2).all(|pair| pair[0] == "p" && pair[1] != "p"),
+        "{log}"
+    );
+    // Neither always comes first.
+    let order: String = lines
+        .iter()
+        .filter_map(|line| line.chars().last().filter(char::is_ascii_digit))
+        .collect();
+    assert!(order.contains("12") && order.contains("21"), "{order}");
+    let run = scratch.path().join("out");
+    let plan = &record(&run)["plan"];
+    assert_eq!(plan["keep_affected"], true);
+    assert!(trials(&run).iter().all(|trial| trial["outcome"] == "ok"));
+    let left: Vec<_> = fs::read_dir(scratch.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn parameters_and_shells_make_commands() {
+    let scratch = scratch();
+    let variants = |arguments: &[&str]| {
+        let lead = ["run", "--here", "--print-plan", "--seed", "7"];
+        let printed = stdout(&succeeds(
+            scratch.path(),
+            &[&lead[..], arguments].concat()[..],
+        ));
+        let plan: toml::Table = printed.parse().unwrap();
+        let targets = plan["targets"].as_array().unwrap().clone();
+        let all: Vec<String> = targets
+            .iter()
+            .map(|target| target["variant"].as_str().unwrap().to_owned())
+            .collect();
+        (all, plan)
+    };
+    let (all, plan) = variants(&["-L", "n", "1,2", "echo {n}", "true"]);
+    assert_eq!(all, ["echo 1", "echo 2", "true"]);
+    assert_eq!(plan["repetition"]["budget"].as_str(), Some("60s"));
+    let (all, _) = variants(&[
+        "-L",
+        "n",
+        "1,2",
+        "-L",
+        "word",
+        "a,b",
+        "--",
+        "echo",
+        "{n}{word}",
+    ]);
+    assert_eq!(all, ["echo '1a'", "echo '1b'", "echo '2a'", "echo '2b'"]);
+    let (all, plan) = variants(&["--shell", "bash", "echo a b", "true"]);
+    assert_eq!(all, ["bash -c 'echo a b'", "bash -c true"]);
+    let command = &plan["workload"][0]["command"];
+    assert_eq!(command.as_array().unwrap()[0].as_str(), Some("{}"));
+}
+
+/// Equal targets pass a wide gate, and the run is too short for a narrow one.
+#[test]
+fn a_gate_passes_fails_or_cannot_tell() {
+    let scratch = scratch();
+    let run = |target: &str, gate: &str, exit: i32, code: &str| {
+        let lead = ["run", "old=null", target, "--suite", "quick", "--seed", "5"];
+        let output = fsb_json(
+            scratch.path(),
+            &[&lead[..], &QUICK, &["--fail-if", gate]].concat()[..],
+        );
+        expect_code(&output, exit);
+        assert!(has_message(&output, code), "{gate}: {}", stderr(&output));
+        output
+    };
+    run("new=null", "slower by 90 %", 0, "note/gate-passed");
+    run(
+        "new=null",
+        "new slower by 0.01 %",
+        2,
+        "warning/gate-undecided",
+    );
+    let failed = run(
+        "new=null,slowdown=30%",
+        "new slower than old by 3 %",
+        1,
+        "warning/gate-failed",
+    );
+    let why = message(&failed, "warning/gate-failed");
+    assert!(why["message"].as_str().unwrap().contains("failed: new at "));
+}
+
+#[test]
+fn mistakes_with_variants_are_answered() {
+    let scratch = scratch();
+    for (arguments, code) in [
+        (
+            &["run", "null", "--versus", "old=echo"][..],
+            "arguments/missing",
+        ),
+        (
+            &["run", "null", "--versus", "echo", "b=true"],
+            "arguments/invalid-value",
+        ),
+        (
+            &["run", "null", "tmpfs", "--versus", "a=echo", "b=true"],
+            "arguments/conflict",
+        ),
+        (
+            &["run", "null", "--versus", "a=echo", "b=true", "--", "true"],
+            "plan/conflict",
+        ),
+        (&["run", "--here"], "arguments/missing"),
+        (
+            &["run", "--here", "true", "--", "true"],
+            "arguments/conflict",
+        ),
+        (
+            &["run", "--here", "-L", "n", "1,2", "true"],
+            "arguments/invalid-value",
+        ),
+        (
+            &["run", "--here", "-n", "a", "-n", "b", "true"],
+            "arguments/conflict",
+        ),
+        (
+            &["run", "null", "null", "--fail-if", "null faster"],
+            "arguments/invalid-value",
+        ),
+        (
+            &["run", "null", "--fail-if", "slower"],
+            "arguments/invalid-value",
+        ),
+        (
+            &["run", "null", "null", "--fail-if", "nul slower"],
+            "arguments/invalid-value",
+        ),
+        (
+            &[
+                "run",
+                "null",
+                "null",
+                "--theta",
+                "2%",
+                "--fail-if",
+                "slower by 3%",
+            ],
+            "arguments/invalid-value",
+        ),
+    ] {
+        fails(scratch.path(), arguments, 2, code);
+    }
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
