@@ -25,7 +25,7 @@ use fsb_model::observed::BackgroundWork;
 use fsb_model::timeline::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason, SERVER};
 use fsb_model::units::show_size;
-use fsb_model::{Interference, Maintenance, OwnDirectory, WorkloadSpec, variant};
+use fsb_model::{Durability, Interference, Maintenance, OwnDirectory, WorkloadSpec, variant};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
 use fsb_testbed::{
@@ -398,6 +398,20 @@ impl Case<'_, '_> {
         matches!(self.request.method, Method::SequentialTrial { .. })
     }
 
+    /// Returns whether programs run in a directory of the user.
+    fn runs_here(&self) -> bool {
+        let program = self.profile.program.as_ref();
+        program.is_some_and(|program| program.here)
+    }
+
+    /// Returns whether the state of the device is no part of the case: commands in a directory of
+    /// the user whose work need not be durable. Waiting for the device would take longer than they.
+    fn ignores_device(&self) -> bool {
+        let plain =
+            self.profile.durability == Durability::None && !self.profile.cache.begins_cold();
+        plain && self.runs_here()
+    }
+
     /// Does a step on every target that still takes part. A target leaves the case if the step
     /// fails on it.
     fn each(&mut self, mut step: impl FnMut(&mut Self, usize) -> Result<(), Failure>) {
@@ -463,14 +477,10 @@ impl Case<'_, '_> {
         let all: Vec<usize> = (0..self.places.len())
             .filter(|at| self.fake(*at).is_none() && takes_part(at))
             .collect();
-        let at_once = match self
-            .profile
-            .program
-            .as_ref()
-            .is_some_and(|program| program.here)
-        {
-            true => 1,
-            false => all.len().max(1),
+        let at_once = if self.runs_here() {
+            1
+        } else {
+            all.len().max(1)
         };
         for some in all.chunks(at_once) {
             self.perform_on(some, step, first, units);
@@ -814,6 +824,9 @@ impl Case<'_, '_> {
     }
 
     fn quiesce(&mut self, at: usize) -> Result<(), Failure> {
+        if self.ignores_device() {
+            return Ok(());
+        }
         let started = Instant::now();
         let Place { trial, tally, .. } = &mut self.places[at];
         let other = self
@@ -839,6 +852,9 @@ impl Case<'_, '_> {
     /// Counts the deferred work of the case before its files are removed. As a whole, the work
     /// before the last repetition was written when the target was quiesced for that one.
     fn rest(&mut self, at: usize) -> Result<(), Failure> {
+        if self.ignores_device() {
+            return Ok(());
+        }
         let started = Instant::now();
         // Each run of the last sample of a command has left its own directory.
         let copies = match (&self.request.method, &self.profile.program) {
@@ -1139,7 +1155,7 @@ impl Case<'_, '_> {
             self.places[at].traced.add(&observations, &found, devices);
         }
         self.stop_background(at, background, found.iter().map(|one| one.timed_ns).sum())?;
-        let later = match sequential {
+        let later = match sequential || self.ignores_device() {
             true => None,
             false => Some(self.sync(slot)?),
         };
@@ -1187,8 +1203,10 @@ impl Case<'_, '_> {
         tally.spent.prepare += prepared;
         tally.spent.measure += measured;
         tally.spent.set_up += started.elapsed().as_secs_f64() - measured - prepared;
+        let is_still = !self.ignores_device();
         let restless = (0..self.places.len()).find(|other| {
-            *other != at
+            is_still
+                && *other != at
                 && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > IDLE_BYTES)
         });
         Ok((sample, restless))
