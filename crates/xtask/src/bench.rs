@@ -70,6 +70,8 @@ pub enum BenchPart {
     Agree,
     /// The time of fio in turn for the intervals of a run of five minutes.
     Answer,
+    /// `fsb run --here` beside hyperfine.
+    Hyperfine,
     /// `fsb iozone` beside IOzone.
     Iozone,
     /// `fsb postmark` beside PostMark.

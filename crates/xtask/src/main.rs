@@ -21,6 +21,7 @@ mod emulations;
 mod fast;
 mod generate;
 mod history;
+mod hyperfine;
 mod licences;
 mod mpi;
 mod peers;
@@ -122,6 +123,9 @@ fn measure(options: &bench::Options) -> anyhow::Result<()> {
     }
     if wanted(BenchPart::Answer) {
         answer::run(options)?;
+    }
+    if wanted(BenchPart::Hyperfine) {
+        hyperfine::run(options)?;
     }
     if wanted(BenchPart::Iozone) {
         emulations::iozone(options)?;

@@ -78,7 +78,8 @@ impl VersusArguments {
         let directory = std::env::current_dir()
             .map_err(|error| failure::error(&code::UNREADABLE, format!("--here: {error}")))?;
         let mut commands = std::mem::take(targets);
-        if !commands.is_empty() && !(command.is_empty() && self.versus.is_empty()) {
+        let has_command = !command.is_empty() || !self.versus.is_empty();
+        if has_command && !commands.is_empty() {
             let message = format!(
                 "--here {}: there is a command after -- already",
                 commands[0]
