@@ -101,8 +101,8 @@ impl TargetFile {
         })
     }
 
-    /// Returns the text with the controls, the variant and the kernel, in characters that a name may
-    /// contain: `ext4 barriers off`.
+    /// Returns the text with the controls, the variant and the kernel, in characters that a name
+    /// may contain: `ext4 barriers off`.
     fn full_name(&self) -> String {
         let controls = self
             .controls

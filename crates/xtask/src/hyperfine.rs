@@ -3,8 +3,8 @@
 //!
 //! Each pair of runs compares a command with itself, so that every difference is an error. The
 //! spread of a tool's ratios is its precision, whatever it prints. A spread falls with the square
-//! root of the time, so the time that fsb needs for hyperfine's precision is its own time multiplied
-//! by the square of the ratio of the spreads.
+//! root of the time, so the time that fsb needs for hyperfine's precision is its own time
+//! multiplied by the square of the ratio of the spreads.
 
 use std::path::Path;
 use std::process::Command;
@@ -56,10 +56,6 @@ impl Load {
             let mut luck = Pcg64Mcg::seed_from_u64(number as u64);
             threads.push(thread::spawn(move || {
                 while !ended.load(Ordering::Relaxed) {
-                    let phase = |luck: &mut Pcg64Mcg| {
-                        let span = PHASE.end - PHASE.start;
-                        Duration::from_millis(PHASE.start + luck.next_u64() % span)
-                    };
                     let until = Instant::now() + phase(&mut luck);
                     while Instant::now() < until {
                         std::hint::spin_loop();
@@ -77,6 +73,11 @@ impl Load {
             let _ = thread.join();
         }
     }
+}
+
+fn phase(luck: &mut Pcg64Mcg) -> Duration {
+    let span = PHASE.end - PHASE.start;
+    Duration::from_millis(PHASE.start + luck.next_u64() % span)
 }
 
 /// Measures and prints.
@@ -176,15 +177,26 @@ fn fsb(directory: &Path) -> anyhow::Result<Answer> {
 
 /// Returns the seconds that fsb needs for the spread of hyperfine, over the seconds of hyperfine.
 fn ratio(pairs: &[(Answer, Answer)]) -> f64 {
-    let mut squares = [0.0; 2];
-    let mut seconds = [0.0; 2];
+    let [theirs, ours] = totals(pairs);
+    ours.0 / theirs.0 * (ours.1 / theirs.1).powi(2)
+}
+
+/// Returns the mean seconds, the root mean square of the error in percent, and the number of
+/// winners of hyperfine and of fsb.
+fn totals(pairs: &[(Answer, Answer)]) -> [(f64, f64, u32); 2] {
+    let mut totals = [(0.0, 0.0, 0); 2];
     for (theirs, ours) in pairs {
-        for (at, answer) in [theirs, ours].into_iter().enumerate() {
-            squares[at] += answer.log_ratio.powi(2);
-            seconds[at] += answer.seconds;
+        for (total, answer) in totals.iter_mut().zip([theirs, ours]) {
+            total.0 += answer.seconds;
+            total.1 += answer.log_ratio.powi(2);
+            total.2 += u32::from(answer.names_winner);
         }
     }
-    seconds[1] / seconds[0] * squares[1] / squares[0]
+    let count = pairs.len() as f64;
+    for total in &mut totals {
+        *total = (total.0 / count, (total.1 / count).sqrt() * 100.0, total.2);
+    }
+    totals
 }
 
 fn print(pairs: &[(Answer, Answer)]) {
@@ -194,21 +206,7 @@ fn print(pairs: &[(Answer, Answer)]) {
     );
     println!("| | hyperfine | fsb run --here |");
     println!("|---|--:|--:|");
-    let of = |pick: fn(&(Answer, Answer)) -> Answer| pairs.iter().map(pick).collect::<Vec<_>>();
-    let both = [of(|pair| pair.0), of(|pair| pair.1)];
-    let [theirs, ours] = both.each_ref().map(|answers| {
-        let (mut seconds, mut squares, mut winners) = (0.0, 0.0, 0);
-        for answer in answers {
-            seconds += answer.seconds;
-            squares += answer.log_ratio.powi(2);
-            winners += u32::from(answer.names_winner);
-        }
-        (
-            seconds / count as f64,
-            (squares / count as f64).sqrt() * 100.0,
-            winners,
-        )
-    });
+    let [theirs, ours] = totals(pairs);
     println!("| seconds, mean | {:.1} | {:.1} |", theirs.0, ours.0);
     println!(
         "| error of the ratio, root mean square, % | {:.2} | {:.2} |",

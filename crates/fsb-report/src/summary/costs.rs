@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use fsb_model::metric::{RPCS_PER_OPERATION, WITH_DEFERRED, WRITE_AMPLIFICATION};
+use fsb_model::metric::{
+    CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, DEVICE_FLUSHES_PER_OPERATION, LATENCY_P99,
+    PEAK_MEMORY, RPCS_PER_OPERATION, SPACE, WITH_DEFERRED, WRITE_AMPLIFICATION,
+};
 use fsb_model::{Better, RunRecord};
 use fsb_stats::{
     BlockValue, Comparison, FEWEST_JUDGED, LEVEL, Ranking, hold_groups_over_page, t_interval,
 };
 
 use super::cell_sentence::ReportedCells;
-use super::gate;
 use super::model::{MeasuredCell, Numbers, Secondary, Workload};
 use crate::show::{Change, counted, listed, some_cases};
 
@@ -146,7 +148,7 @@ fn wear(summary: &Numbers) -> Option<String> {
 /// Returns a sentence such as `Space that the files take differs: xfs +13 % [+12 +14] at create 4K
 /// files, durable.`
 fn space(summary: &Numbers) -> Option<String> {
-    differing(summary, SPACE, |_| true).sentence("Space that the files take differs")
+    differing(summary, SPACE.name, |_| true).sentence("Space that the files take differs")
 }
 
 /// Returns a sentence such as `No device I/O in the timed part: read 1M, warm; rename 4K files.`
@@ -234,9 +236,17 @@ fn deferred_change(cell: &MeasuredCell, better: Better) -> Option<String> {
 }
 
 /// CPU seconds of an operation.
-pub(crate) const CPU: &str = "cpu_per_operation";
-/// Bytes that the files take.
-const SPACE: &str = "space";
+pub(crate) const CPU: &str = CPU_PER_OPERATION.name;
+
+/// The words of metrics in a gate, and the metrics.
+pub(crate) const GATED: [(&str, &str); 6] = [
+    ("p99", LATENCY_P99.name),
+    ("bytes", DEVICE_BYTES_PER_OPERATION.name),
+    ("flushes", DEVICE_FLUSHES_PER_OPERATION.name),
+    ("cpu", CPU),
+    ("memory", PEAK_MEMORY.name),
+    ("space", SPACE.name),
+];
 
 /// The comparisons of one metric, each with its case and its target.
 #[derive(Default)]
@@ -346,13 +356,13 @@ fn compared(
 
 /// Returns whether the report needs the values of a metric by block.
 pub(crate) fn keeps_points(metric: &str) -> bool {
-    let is_gated = gate::METRICS.iter().any(|(_, name)| *name == metric);
+    let is_gated = GATED.iter().any(|(_, name)| *name == metric);
     metric == WRITE_AMPLIFICATION.name || is_gated || is_compared(metric)
 }
 
 /// Returns whether values of a metric are compared with others.
 fn is_compared(metric: &str) -> bool {
-    metric == CPU || metric == SPACE || metric.ends_with(WITH_DEFERRED)
+    metric == CPU || metric == SPACE.name || metric.ends_with(WITH_DEFERRED)
 }
 
 /// Returns the values to compare and the better direction. Returns `None` for metrics that are not

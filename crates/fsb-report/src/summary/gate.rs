@@ -1,33 +1,20 @@
 //! The gate of a run: whether a target needs more time, or more of a cost, than the baseline.
 //!
-//! It has the rule of all gates. It fails if a case is shown to be worse by more than the threshold,
-//! after the correction for all cases. It passes only if the interval of every case excludes that.
-//! Otherwise it cannot tell. Passing needs every case, so its error is that of one case.
+//! It has the rule of all gates. It fails if a case is shown to be worse by more than the
+//! threshold, after the correction for all cases. It passes only if the interval of every case
+//! excludes that. Otherwise it cannot tell. Passing needs every case, so its error is that of one
+//! case.
 
 use std::str::FromStr;
 
-use fsb_model::metric::{
-    CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, DEVICE_FLUSHES_PER_OPERATION, LATENCY_P99,
-    PEAK_MEMORY, SPACE,
-};
 use fsb_model::units::{parse_percent, percent_text};
 use fsb_model::{Better, RunRecord, nearest};
 use fsb_stats::{Comparison, LEVEL, Verdict, blocks_to_scale};
 
 use super::advice::rough;
-use super::costs::compare_metric;
+use super::costs::{GATED, compare_metric};
 use super::model::{BoundState, Numbers};
 use crate::show::{counted, percent, percent_above, some_of};
-
-/// The words of metrics in a gate, and the metrics.
-pub(crate) const METRICS: [(&str, &str); 6] = [
-    ("p99", LATENCY_P99.name),
-    ("bytes", DEVICE_BYTES_PER_OPERATION.name),
-    ("flushes", DEVICE_FLUSHES_PER_OPERATION.name),
-    ("cpu", CPU_PER_OPERATION.name),
-    ("memory", PEAK_MEMORY.name),
-    ("space", SPACE.name),
-];
 
 /// A message names at most this number of cases.
 const NAMED: usize = 3;
@@ -81,7 +68,7 @@ impl FromStr for Gate {
 }
 
 fn metric_of(word: &str) -> Result<&'static str, String> {
-    let known = METRICS.iter().map(|(word, _)| *word);
+    let known = GATED.iter().map(|(word, _)| *word);
     let lower = word.to_ascii_lowercase();
     match known.clone().find(|known| *known == lower) {
         Some(found) => Ok(found),
@@ -119,7 +106,7 @@ impl Gate {
     /// Returns the answer of a run.
     pub fn answer(&self, numbers: &Numbers, record: &RunRecord) -> GateAnswer {
         let mut rows = Vec::new();
-        let metric = METRICS.iter().find(|(word, _)| Some(*word) == self.metric);
+        let metric = GATED.iter().find(|(word, _)| Some(*word) == self.metric);
         let of_metric = match metric {
             Some((_, name)) => compare_metric(&numbers.cases, record, name),
             None => Vec::new(),
@@ -158,7 +145,7 @@ fn find(all: &[((usize, usize), Comparison)], place: (usize, usize)) -> Option<&
     found.map(|(_, comparison)| comparison)
 }
 
-/// What a case says about a target.
+/// The answer of a case about a target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RowState {
     /// It is worse by at least the first amount, at most by the second.

@@ -404,8 +404,9 @@ impl Case<'_, '_> {
         program.is_some_and(|program| program.here)
     }
 
-    /// Returns whether the state of the device is no part of the case: commands in a directory of
-    /// the user whose work need not be durable. Waiting for the device would take longer than they.
+    /// Returns whether the state of the device does not matter: programs run in a directory of the
+    /// user, and their work need not be durable. Waiting for the device would take longer than
+    /// they.
     fn ignores_device(&self) -> bool {
         let plain =
             self.profile.durability == Durability::None && !self.profile.cache.begins_cold();

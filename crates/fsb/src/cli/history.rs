@@ -854,7 +854,7 @@ Examples:
   fsb history export > history.csv
   fsb history export --format json
   fsb history export --format csv -o history.csv
-  fsb history export --format otava -o otava/ && otava --config-file otava/otava.yaml analyze TEST";
+  fsb history export --format otava -o otava/";
 
 /// Export all values of the index
 #[derive(Debug, Args)]

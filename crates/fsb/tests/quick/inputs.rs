@@ -273,8 +273,8 @@ fn long_run(directory: &Path, lines: usize, padding: usize) {
 }
 
 /// Runs a command on the run `run` of `lines` trials, and on one of few. What it needs more must be
-/// less than 8 MiB and `per_line` bytes a trial. The program itself takes more on one kernel than on
-/// another, and how much of its file is mapped differs by 4 MiB from start to start.
+/// less than 8 MiB and `per_line` bytes a trial. The program itself takes more on one kernel than
+/// on another, and how much of its file is mapped differs by 4 MiB from start to start.
 fn expect_memory(directory: &Path, arguments: &[&str], lines: usize, per_line: usize) {
     let few = directory.join("few");
     if !few.exists() {

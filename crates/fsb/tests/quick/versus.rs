@@ -46,7 +46,8 @@ fn variants_are_targets_with_a_text_each() {
     assert_eq!(stdout(&again), stdout(&printed));
 }
 
-/// The commands append to a file of this directory, which shows their order, and how often each ran.
+/// The commands append to a file of this directory, which shows their order, and how often each
+/// ran.
 #[test]
 fn commands_alternate_in_this_directory_with_the_environment_of_the_user() {
     let scratch = scratch();

@@ -215,7 +215,8 @@ impl CommandJob {
         self.sync(around)
     }
 
-    /// Syncs the file system of the directory, unless it is the user's and nothing is to be durable.
+    /// Syncs the file system of the directory, unless it is the user's and nothing is to be
+    /// durable.
     fn sync(&self, around: &Surroundings) -> Result<(), EngineError> {
         match around.here && self.0.durability == Durability::None {
             true => Ok(()),
@@ -904,16 +905,8 @@ impl CommandOptions {
                 self.metrics.iter().map(PrintedMetric::value).collect(),
             );
         }
-        fn service(service: &Service) -> serde_json::Value {
-            let mut value =
-                json!({ "command": service.command.value(), "stop": signal_name(service.stop) });
-            if let Some(ready) = &service.ready {
-                value["ready"] = ready.value();
-            }
-            value
-        }
         if !self.services.is_empty() {
-            add("service", self.services.iter().map(service).collect());
+            add("service", self.services.iter().map(service_value).collect());
         }
         if self.prepare_inside {
             add(PREPARE_INSIDE, true.into());
@@ -949,6 +942,16 @@ impl CommandOptions {
         }
         label
     }
+}
+
+/// Returns a service as a plan has it.
+fn service_value(service: &Service) -> Value {
+    let mut value =
+        json!({ "command": service.command.value(), "stop": signal_name(service.stop) });
+    if let Some(ready) = &service.ready {
+        value["ready"] = ready.value();
+    }
+    value
 }
 
 /// Reads the limits of programs, except time.

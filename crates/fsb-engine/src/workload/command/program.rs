@@ -139,9 +139,8 @@ pub(super) struct Running {
     streams: Vec<Reading>,
 }
 
-/// Starts a program in the target's directory.
-pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, EngineError> {
-    let mut command = match script {
+fn command_of(script: &Script) -> Command {
+    match script {
         Script::Line(line) => {
             let mut command = Command::new("/bin/sh");
             command.arg("-c").arg(line);
@@ -152,7 +151,11 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
             command.args(&words[1..]);
             command
         }
-    };
+    }
+}
+
+/// Sets the directory, the environment and the user of a program.
+fn surround(command: &mut Command, around: &Surroundings) {
     command.current_dir(&around.directory);
     command
         .env("FSB_TARGET", &around.directory)
@@ -165,6 +168,12 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     } else {
         command.env("TMPDIR", SCRATCH).env("HOME", SCRATCH);
     }
+}
+
+/// Starts a program in the target's directory.
+pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, EngineError> {
+    let mut command = command_of(script);
+    surround(&mut command, around);
     // The readers start first: a program may use up all processes that it is allowed, and a thread
     // counts as one.
     let no_reader = |error: io::Error| {

@@ -128,8 +128,9 @@ pub struct Arguments {
     /// Exit with 1 if a target misses the p99_below of a case, and with 2 if that is undecided
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT, conflicts_with_all = ["runs", "on", "resume"])]
     gate: bool,
-    /// Exit with 1 if a target is worse than the first one, and with 2 if that is undecided: '[NAME]
-    /// slower [than NAME] [by P%]', or 'more METRIC' with p99, bytes, flushes, cpu, memory or space
+    /// Exit with 1 if a target is worse than the first one, and with 2 if that is undecided. GATE
+    /// is '[NAME] slower [than NAME] [by P%]', or 'more METRIC' instead of slower: p99, bytes,
+    /// flushes, cpu, memory, space
     #[arg(long, value_name = "GATE", hide_short_help = true, help_heading = heading::OUTPUT,
         conflicts_with_all = ["runs", "on", "resume", "gate"])]
     fail_if: Option<String>,

@@ -23,7 +23,7 @@ pub struct VersusArguments {
     versus: Vec<String>,
     /// Measure commands in this directory, as your user and not durably, for at most 1m; each
     /// TARGET is one
-    #[arg(long, help_heading = heading::COMMAND,
+    #[arg(long, hide_short_help = true, help_heading = heading::COMMAND,
         conflicts_with_all = ["resume", "hosts", "on", "suite", "preset", "workloads", "tree", "trace", "input"])]
     here: bool,
     /// With --here: runs of each command that do not count, in each block [default: 0]
@@ -34,7 +34,8 @@ pub struct VersusArguments {
     #[arg(long, short = 'n', value_name = "NAME", hide_short_help = true, help_heading = heading::COMMAND,
         requires = "here")]
     command_name: Vec<String>,
-    /// With --here: run commands with each VALUE, separated by commas, in place of {VAR}; repeatable
+    /// With --here: run commands with each VALUE, separated by commas, in place of {VAR};
+    /// repeatable
     #[arg(long, short = 'L', num_args = 2, value_names = ["VAR", "VALUES"], hide_short_help = true,
         help_heading = heading::COMMAND, requires = "here")]
     parameter_list: Vec<String>,
@@ -176,7 +177,7 @@ impl VersusArguments {
             let advice = "variants are compared on one target: name it before --versus, and run fsb once for each";
             return Err(failure::advised(&code::CONFLICT, message, advice));
         };
-        // Resolving the plan names the mistake in a text that is no target.
+        // Resolving the plan names the mistake in a wrong text.
         let Ok(target) = target.get_ref().resolve() else {
             return Ok(());
         };

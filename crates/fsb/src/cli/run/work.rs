@@ -77,7 +77,7 @@ pub struct CommandArguments {
     better: Vec<String>,
 }
 
-/// Where a command runs that is measured in an existing directory.
+/// The existing directory in which a command is measured.
 #[derive(Debug)]
 pub struct Here {
     /// The directory; `{}` for that of the variant.
