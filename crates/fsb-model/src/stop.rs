@@ -228,6 +228,17 @@ pub enum StopReason {
         /// Blocks that were made.
         blocks: u32,
     },
+    /// Two targets printed different output at a command whose output must be the same.
+    OutputsDiffer {
+        /// Blocks that were made.
+        blocks: u32,
+        /// The label of the workload.
+        workload: String,
+        /// The two targets.
+        targets: [String; 2],
+        /// The first line in which they differ, of each; empty if one printed less.
+        output: [String; 2],
+    },
     /// A race ended.
     Race {
         /// Rounds that were made.
@@ -254,6 +265,7 @@ impl StopReason {
             | StopReason::BudgetWouldBePassed { blocks, .. }
             | StopReason::BudgetCut { blocks, .. }
             | StopReason::Hopeless { blocks, .. }
+            | StopReason::OutputsDiffer { blocks, .. }
             | StopReason::NoValues { blocks } => Some(*blocks),
             StopReason::Race { .. } | StopReason::Unknown(_) => None,
         }
@@ -272,6 +284,7 @@ impl StopReason {
             | StopReason::Precise { .. }
             | StopReason::Hopeless { .. }
             | StopReason::NoValues { .. }
+            | StopReason::OutputsDiffer { .. }
             | StopReason::Race { .. }
             | StopReason::Unknown(_) => false,
         }

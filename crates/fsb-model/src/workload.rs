@@ -40,6 +40,8 @@ pub const REUSE: &str = "reuse";
 /// The end of the label of a command whose runs share a directory.
 pub const REUSED_DIRECTORY: &str = ", reused directory";
 
+/// The parameter with which a command must print the same on all targets.
+pub const VERIFY_SAME: &str = "verify_same";
 /// The parameter that names an existing directory for a command to run in.
 pub const DIRECTORY: &str = "directory";
 

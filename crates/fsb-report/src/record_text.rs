@@ -218,6 +218,17 @@ pub fn stop_reason_text(reason: &StopReason) -> String {
                 count(*blocks)
             )
         }
+        StopReason::OutputsDiffer {
+            blocks,
+            workload,
+            targets: [one, other],
+            output: [first, second],
+        } => {
+            format!(
+                "{}: {one} and {other} print different output at {workload}: '{first}' and '{second}'",
+                count(*blocks)
+            )
+        }
         StopReason::Race { rounds, reason } => {
             format!(
                 "{}: {}",

@@ -118,6 +118,7 @@ pub(super) fn is_early(reason: &StopReason) -> bool {
         | StopReason::BudgetWouldBePassed { .. }
         | StopReason::BudgetCut { .. }
         | StopReason::Hopeless { .. }
+        | StopReason::OutputsDiffer { .. }
         | StopReason::NoValues { .. } => true,
         StopReason::Requested { .. }
         | StopReason::BudgetPlanned { .. }

@@ -71,7 +71,7 @@ Examples:
 
 Exit codes:
   0  done
-  1  a gate failed (compare --fail-if)
+  1  a requested check failed (--fail-if, --gate, --verify-same)
   2  the request is invalid, or a gate cannot tell
   3  the machine lacks a tool, a privilege or space
   4  some trials failed";

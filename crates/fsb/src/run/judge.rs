@@ -2,6 +2,7 @@
 
 use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::stop::{Shortfall, StopReason};
+use fsb_model::workload::VERIFY_SAME;
 use fsb_model::{Outcome, RaceEnd, Repetition, RunRecord, Trial};
 use fsb_report::choice::{self, Choice, Replay};
 use fsb_report::summary::CompactTrial;
@@ -23,6 +24,9 @@ struct Intervals;
 impl Judge for Intervals {
     fn judge(&mut self, record: &RunRecord, trials: &[Trial], made: u32) -> Judgment {
         let of_ratios = record.plan.targets.len() > 1;
+        if let Some(reason) = outputs_differ(record, trials, made) {
+            return stopped(reason);
+        }
         if record.interim_analyses.contains(&made) {
             return Judgment {
                 settled: summary::analyse_interim(record, trials),
@@ -105,6 +109,52 @@ impl Judge for Intervals {
             (Ending::Planned { .. }, Repetition::Blocks { .. }) => {
                 StopReason::Requested { blocks: planned }
             }
+        }
+    }
+}
+
+/// Compares the output that targets printed in the newest block, or in warm-up, at commands whose
+/// output must be the same. Records hold the end of it, and `prepare` may have changed between
+/// blocks what a command reads.
+fn outputs_differ(record: &RunRecord, trials: &[Trial], made: u32) -> Option<StopReason> {
+    for cell in &record.cells {
+        let params = &cell.workload.params;
+        if params.get(VERIFY_SAME).is_none_or(|same| *same != true) {
+            continue;
+        }
+        let mut first: Option<(&Trial, &str)> = None;
+        for trial in trials.iter().rev() {
+            let is_newest = trial.block == made && trial.outcome == Outcome::Ok;
+            if !is_newest || trial.workload != cell.label {
+                continue;
+            }
+            let printed = trial.observed.output.as_deref().unwrap_or_default();
+            let Some((other, of_other)) = first else {
+                first = Some((trial, printed));
+                continue;
+            };
+            if printed != of_other {
+                let lines = first_difference(printed, of_other);
+                return Some(StopReason::OutputsDiffer {
+                    blocks: made,
+                    workload: cell.label.clone(),
+                    targets: [trial.target.clone(), other.target.clone()],
+                    output: lines.map(str::to_owned),
+                });
+            }
+        }
+    }
+    None
+}
+
+/// Returns the first lines that differ.
+fn first_difference<'t>(one: &'t str, other: &'t str) -> [&'t str; 2] {
+    let (mut ones, mut others) = (one.lines(), other.lines());
+    loop {
+        match [ones.next(), others.next()] {
+            [None, None] => return ["", ""],
+            [one, other] if one != other => return [one, other].map(Option::unwrap_or_default),
+            _ => {}
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The end of a run: the text that the user sees, and the files that the run directory keeps.
 
+use fsb_model::stop::StopReason;
 use fsb_model::{Failure, RunRecord, Trial, Warning};
 use fsb_report::choice::{self, Choice};
 use fsb_report::summary::CompactTrial;
@@ -40,7 +41,10 @@ pub fn show(
     } else {
         say(&format!("report: {}", report.display()));
     }
-    Ok(results::code(trials))
+    match record.stop_reason {
+        Some(StopReason::OutputsDiffer { .. }) => Ok(exit::GATE),
+        _ => Ok(results::code(trials)),
+    }
 }
 
 /// Creates the run directory again if another program deleted it, and returns a message about it.

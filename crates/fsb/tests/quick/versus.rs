@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::common::{
-    expect_code, fails, fsb_json, has_message, message, record, scratch, stderr, stdout, succeeds,
-    trials,
+    expect_code, fails, fsb, fsb_json, has_message, message, record, scratch, stderr, stdout,
+    succeeds, trials,
 };
 
 const QUICK: [&str; 4] = ["--blocks", "6", "--sample-time", "1ms"];
@@ -227,4 +227,47 @@ fn mistakes_with_variants_are_answered() {
         fails(scratch.path(), arguments, 2, code);
     }
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+/// Variants that do different work are found before anything is measured.
+#[test]
+fn variants_that_print_other_output_end_the_run() {
+    let scratch = scratch();
+    let run = |one: &str, other: &str, exit: i32| {
+        let lead = [
+            "run",
+            "--here",
+            "--verify-same",
+            "-n",
+            "one",
+            "-n",
+            "two",
+            "--out",
+            exit_name(exit),
+        ];
+        let output = fsb(
+            scratch.path(),
+            &[&lead[..], &[one, other], &QUICK].concat()[..],
+        );
+        expect_code(&output, exit);
+        stdout(&output)
+    };
+    run("echo same", "echo same; true", 0);
+    let differs = run("echo a; echo 1", "echo a; echo 2", 1);
+    assert!(differs.contains("different output"), "{differs}");
+    let reason = &record(&scratch.path().join(exit_name(1)))["stop_reason"];
+    assert_eq!(reason["kind"], "outputs_differ");
+    assert_eq!(reason["blocks"], 0);
+    let mut lines: Vec<_> = reason["output"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap())
+        .collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["1", "2"]);
+}
+
+fn exit_name(exit: i32) -> &'static str {
+    if exit == 0 { "same" } else { "differs" }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use fsb_model::metric::COMMAND_TIME;
 use fsb_model::trial::SERVICE;
 use fsb_model::variant::PLACEHOLDER;
-use fsb_model::workload::{DIRECTORY, ProgramLimits};
+use fsb_model::workload::{DIRECTORY, ProgramLimits, VERIFY_SAME};
 use fsb_model::{Better, Bytes, CacheState, Durability, Params};
 use program::{Ended, Pattern, PrintedMetric, Running, Script, Surroundings};
 use rustix::process::Signal;
@@ -663,6 +663,8 @@ struct CommandOptions {
     warm_up: u64,
     metrics: Vec<PrintedMetric>,
     services: Vec<Service>,
+    /// The command must print the same on all targets; the judge of the run compares.
+    verify_same: bool,
     /// The measuring worker runs `prepare` itself before each run: within a race round no other
     /// step runs in between.
     prepare_inside: bool,
@@ -795,6 +797,10 @@ fn parameters() -> Vec<Parameter> {
                 Absent,
                 "command to run after each sample, which must succeed",
             ),
+            Parameter::flag(
+                VERIFY_SAME,
+                "end the run if targets print different output (its last 2,000 characters)",
+            ),
             parameter::label(),
         ],
     ));
@@ -827,6 +833,7 @@ impl CommandOptions {
         let reuse = reader.flag("reuse")? || directory.is_some();
         let metrics = metrics(&mut reader)?;
         let services = services(&mut reader)?;
+        let verify_same = reader.flag(VERIFY_SAME)?;
         let prepare_inside = reader.flag(PREPARE_INSIDE)?;
         if prepare_inside && cache == CacheState::Cold {
             return Err(reader.error(
@@ -855,6 +862,7 @@ impl CommandOptions {
             warm_up,
             metrics,
             services,
+            verify_same,
             prepare_inside,
             label,
         })
@@ -907,6 +915,9 @@ impl CommandOptions {
         }
         if !self.services.is_empty() {
             add("service", self.services.iter().map(service_value).collect());
+        }
+        if self.verify_same {
+            add(VERIFY_SAME, true.into());
         }
         if self.prepare_inside {
             add(PREPARE_INSIDE, true.into());

@@ -10,7 +10,7 @@ use clap::Args;
 use fsb_engine::workload::recordings;
 use fsb_model::shape::{MOST_ENTRIES, Shape};
 use fsb_model::units::show_bytes;
-use fsb_model::workload::DIRECTORY;
+use fsb_model::workload::{DIRECTORY, VERIFY_SAME};
 use fsb_model::{Bytes, Params, RunRecord, WorkloadSpec, code, failure, nearest, notice};
 use fsb_store::input::LARGEST_RECORD;
 use fsb_store::owner;
@@ -65,6 +65,9 @@ pub struct CommandArguments {
     /// Maximum memory per process [default: all]
     #[arg(long, value_name = "SIZE", hide_short_help = true, help_heading = heading::COMMAND)]
     memory_limit: Option<String>,
+    /// End the run with exit code 1 if targets print different output
+    #[arg(long, hide_short_help = true, help_heading = heading::COMMAND)]
+    verify_same: bool,
     /// Share the network of this machine with commands
     #[arg(long, hide_short_help = true, help_heading = heading::COMMAND)]
     network: bool,
@@ -103,8 +106,7 @@ impl CommandArguments {
             &self.memory_limit,
         ];
         scripts.iter().chain(&limits).all(|text| text.is_none())
-            && !self.network
-            && !self.reuse
+            && ![self.network, self.reuse, self.verify_same].contains(&true)
             && [&self.input, &self.writable, &self.metric, &self.better]
                 .iter()
                 .all(|list| list.is_empty())
@@ -180,7 +182,12 @@ impl CommandArguments {
                 add(key, json!(text));
             }
         }
-        for (key, flag) in [("network", self.network), ("reuse", self.reuse)] {
+        let flags = [
+            ("network", self.network),
+            ("reuse", self.reuse),
+            (VERIFY_SAME, self.verify_same),
+        ];
+        for (key, flag) in flags {
             if flag {
                 add(key, json!(true));
             }
