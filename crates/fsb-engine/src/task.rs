@@ -221,6 +221,9 @@ pub struct Measurement {
     /// Bytes of memory of the largest process of a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
+    /// Seconds that the shell of a command took that did nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell_start: Option<f64>,
 }
 
 impl Measurement {
@@ -235,6 +238,10 @@ impl Measurement {
         self.samples.extend(other.samples);
         self.cycle_spans_ns.extend(other.cycle_spans_ns);
         self.peak_memory = self.peak_memory.max(other.peak_memory);
+        self.shell_start = match (self.shell_start, other.shell_start) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
         if let Some(wall) = other.stonewall {
             let sum = self.stonewall.get_or_insert_default();
             sum.bytes += wall.bytes;

@@ -186,6 +186,7 @@ impl<R> WorkerOutcome<R> {
             printed: BTreeMap::new(),
             output: None,
             peak_memory: None,
+            shell_start: None,
         }
     }
 }

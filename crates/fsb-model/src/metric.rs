@@ -157,6 +157,7 @@ metrics! {
     EXTENTS_PER_FILE = "extents_per_file", Count, Lower, Cost, "Extents of the files that were read, for each file: 1 without \
         fragmentation.";
     PEAK_MEMORY = "peak_memory", Bytes, Lower, Cost, "Bytes of memory that the largest process of a command had.";
+    SHELL_START = "shell_start", Seconds, Lower, Cost, "Time of the shell that runs a command in this directory, on a line that does nothing: the least of all samples.";
     SPACE = "space", Bytes, Lower, Cost, "Bytes that all files of the workload occupy after writeback: the free space \
         of the empty file system less the free space with them.";
     RPCS_PER_OPERATION = "rpcs_per_operation", Count, Lower, Cost, "Remote procedure calls of the NFS client, per operation: each is one round trip to the server.";

@@ -48,7 +48,8 @@ pub const DIRECTORY: &str = "directory";
 impl WorkloadSpec {
     /// Returns whether all runs of a command in a trial share one directory.
     pub fn repeats_in_one_directory(&self) -> bool {
-        self.name == "command" && self.params.get(REUSE).is_some_and(|reuse| *reuse == true)
+        let reuses = self.params.get(REUSE).is_some_and(|reuse| *reuse == true);
+        self.name == "command" && reuses && !self.params.contains_key(DIRECTORY)
     }
 
     /// Returns a workload that runs alone and whose samples last as long as its plan says.

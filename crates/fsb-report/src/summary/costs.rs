@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::metric::{
     CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, DEVICE_FLUSHES_PER_OPERATION, LATENCY_P99,
-    PEAK_MEMORY, RPCS_PER_OPERATION, SPACE, WITH_DEFERRED, WRITE_AMPLIFICATION,
+    PEAK_MEMORY, RPCS_PER_OPERATION, SHELL_START, SPACE, WITH_DEFERRED, WRITE_AMPLIFICATION,
 };
 use fsb_model::{Better, RunRecord};
 use fsb_stats::{
@@ -14,7 +14,7 @@ use fsb_stats::{
 
 use super::cell_sentence::ReportedCells;
 use super::model::{MeasuredCell, Numbers, Secondary, Workload};
-use crate::show::{Change, counted, listed, some_cases};
+use crate::show::{Change, counted, listed, percent, some_cases};
 
 /// Returns the lines below the table.
 pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
@@ -25,6 +25,7 @@ pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
         round_trips(summary),
         processors(summary),
         space(summary),
+        shell(summary),
     ];
     lines.into_iter().flatten().collect()
 }
@@ -65,6 +66,34 @@ fn flushed(summary: &Numbers) -> Option<String> {
     let cases: Vec<String> = cases.collect();
     (!cases.is_empty())
         .then(|| format!("p99 where each operation is flushed: {}.", cases.join("; ")))
+}
+
+/// Returns a sentence such as `Starting the shell takes 780 µs, 12 % of a run at grep; --shell none
+/// leaves it out.` if it is a noticeable part.
+fn shell(summary: &Numbers) -> Option<String> {
+    /// The least share that is printed.
+    const SHARE: f64 = 0.05;
+    let mut largest: Option<(f64, String)> = None;
+    for case in &summary.cases {
+        for cell in &case.cells {
+            let found = cell.beside(SHELL_START.name).zip(cell.estimate.as_ref());
+            let Some((shell, estimate)) = found else {
+                continue;
+            };
+            let seconds = shell.description.min;
+            let share = seconds / estimate.value;
+            if share >= SHARE && largest.as_ref().is_none_or(|(known, _)| share > *known) {
+                let text = format!(
+                    "Starting the shell takes {}, {} of a run at {}; --shell none leaves it out.",
+                    fsb_model::units::show_seconds(seconds),
+                    percent(share),
+                    case.workload
+                );
+                largest = Some((share, text));
+            }
+        }
+    }
+    largest.map(|(_, text)| text)
 }
 
 /// Returns a sentence such as `Device bytes for each byte written: ext4 1.9 [1.8 2.0] and btrfs 3.1

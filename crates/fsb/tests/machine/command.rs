@@ -329,3 +329,53 @@ fn without_root_a_command_runs_in_a_directory_that_is_left_as_it_was() {
     );
     expect_no_traces(&before);
 }
+
+/// Two builds of one program, of which one writes three times as much: the gate on bytes fails, and
+/// the same program against itself differs in none.
+#[test]
+fn variants_alternate_on_one_file_system_and_their_costs_are_gated() {
+    needs!(root);
+    let (before, scratch) = (traces(), scratch());
+    for (name, megabytes) in [("old", 1), ("new", 3)] {
+        let program = scratch.path().join(name);
+        let script = format!("#!/bin/sh\nhead -c {megabytes}M /dev/zero > \"$1\"\n");
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let lead =
+        "run ext4 --blocks 6 --sample-time 20ms --control guest-memory=off --size 700M -q --out";
+    let run = |out: &str, versus: [&str; 2], gate: &str| {
+        let more = [
+            "--versus",
+            versus[0],
+            versus[1],
+            "--fail-if",
+            gate,
+            "--",
+            "{} file",
+        ];
+        fsb(
+            scratch.path(),
+            &[&words(lead)[..], &[out], &more].concat()[..],
+        )
+    };
+    let failed = run(
+        "run",
+        ["old=./old", "new=./new"],
+        "new more bytes than old by 50 %",
+    );
+    expect_code(&failed, 1);
+    assert!(
+        stderr(&failed).contains("failed: new at {} file"),
+        "{}",
+        stderr(&failed)
+    );
+    for trial in measured(&scratch.path().join("run")) {
+        let megabytes = if trial["target"] == "new" { 3e6 } else { 1e6 };
+        let bytes = metric(&trial, "device_bytes_per_operation");
+        assert!((megabytes..megabytes + 1e6).contains(&bytes), "{trial:#}");
+    }
+    let same = run("same", ["one=./old", "two=./old"], "two more bytes by 50 %");
+    expect_code(&same, 0);
+    expect_no_traces(&before);
+}

@@ -344,6 +344,10 @@ impl Job for CommandJob {
         if real && self.0.prepare_inside && self.0.reuse {
             self.prepare_again(around)?;
         }
+        let shell_start = match real && around.here {
+            true => self.0.command.shell_start(around)?,
+            false => None,
+        };
         let thread = CommandThread {
             job: self,
             places: &places,
@@ -384,6 +388,7 @@ impl Job for CommandJob {
             measurement.printed = program::find(&self.0.metrics, &ended)?;
             measurement.output = Some(ended.tail()).filter(|text| !text.is_empty());
             measurement.peak_memory = Some(ended.peak_memory);
+            measurement.shell_start = shell_start;
             measurement.user_seconds += ended.user_seconds;
             measurement.system_seconds += ended.system_seconds;
         } else {

@@ -392,6 +392,17 @@ impl Script {
         }
     }
 
+    /// Returns the seconds that the shell of a line takes if the line does nothing; `None` without a
+    /// shell.
+    pub(super) fn shell_start(&self, around: &Surroundings) -> Result<Option<f64>, EngineError> {
+        if matches!(self, Script::Words(_)) {
+            return Ok(None);
+        }
+        let started = Instant::now();
+        run(&Script::Line(":".to_owned()), around)?;
+        Ok(Some(started.elapsed().as_secs_f64()))
+    }
+
     pub(super) fn value(&self) -> Value {
         match self {
             Script::Line(line) => json!(line),
