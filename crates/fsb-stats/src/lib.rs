@@ -19,6 +19,7 @@
 //! * [`scalability`]: the universal scalability law, fitted to rates over clients.
 //! * [`cache_warm_up`]: the time constant with which the rate of reads from a cold cache rises.
 //! * [`change_points`]: changes in a series of runs, and the variation between them.
+//! * [`bisection`]: since which of many candidates the work is slower.
 //! * [`overall`]: one ratio over many workloads.
 //! * [`random_effects`]: one ratio over many hosts; [`moderator`]: whether a property of the hosts
 //!   explains how they differ.
@@ -29,6 +30,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod bisection;
 mod cache_warm_up;
 mod change_points;
 pub mod compare;
