@@ -107,6 +107,11 @@ error_codes! {
     NOT_TRACED = "run/not-traced", MACHINE, "This machine cannot trace the samples that --explain requests.", "Follow the kernel's answer in the message; run as root outside of containers, or leave --explain out.";
     INVALID_RUN_SET = "run/invalid-set", REQUEST, "The directory holds no set of runs to resume.", "Name the directory that fsb run --runs made.";
     NOT_RACED = "choose/not-a-candidate", REQUEST, "fsb choose cannot compare this.", "Follow the message; fsb run measures other workloads.";
+    INVALID_BISECTION = "bisect/invalid-directory", REQUEST, "The directory holds no bisection to resume.", "Name the directory that fsb bisect made.";
+    NO_HISTORY = "bisect/no-history", REQUEST, "No line of commits leads from --good to --bad.", "Name two commits of one branch.";
+    UNBUILT_END = "bisect/end-not-built", REQUEST, "The good or the bad end cannot be built.", "Correct --build, or name another end.";
+    FAILED_END = "bisect/end-failed", TRIALS, "The work fails on an end.", "Correct the command, or name another end.";
+    OUT_OF_TIME = "bisect/out-of-time", REQUEST, "The budget ended before the answer.", "Resume it with a larger --budget.";
     PROGRAM = "record/cannot-run", REQUEST, "The program to record cannot be run.", "Check its path and permissions.";
     NOT_RECORDED = "record/refused", MACHINE, "The program cannot be recorded.", "Follow the advice in the message.";
     NO_EBPF = "record/no-ebpf", MACHINE, "The kernel does not load the eBPF programs that would record the calls.", "Use --by ptrace.";

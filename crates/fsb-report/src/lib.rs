@@ -16,6 +16,7 @@
 
 mod answer;
 mod axis;
+pub mod bisection;
 mod chart;
 pub mod check;
 pub mod choice;

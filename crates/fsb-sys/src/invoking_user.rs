@@ -7,6 +7,8 @@
 
 use std::ffi::CString;
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use nix::unistd::{self, User};
@@ -48,6 +50,14 @@ impl InvokingUser {
             .unwrap_or(uid);
         let groups = user.map_or_else(|| vec![gid], |user| groups_of(&user, gid));
         Some(InvokingUser { uid, gid, groups })
+    }
+
+    /// Makes a command run as this user, without supplementary groups, in this user's home.
+    pub fn run(&self, command: &mut Command) {
+        command.uid(self.uid).gid(self.gid);
+        if let Ok(Some(user)) = User::from_uid(self.uid.into()) {
+            command.env("HOME", user.dir).env("USER", user.name);
+        }
     }
 
     /// Runs `work` with this user's file privileges. They end with `work`, even if it panics.

@@ -143,7 +143,7 @@ pub fn page(command: Command, page: Page) -> Command {
 }
 
 /// Commands that only the complete page lists, so that the short one fits a terminal.
-const RARE_COMMANDS: [&str; 5] = ["completions", "fleet", "kernel", "serve", "watch"];
+const RARE_COMMANDS: [&str; 6] = ["completions", "export", "fleet", "kernel", "serve", "watch"];
 
 /// Shows all options of a command wherever help is shown.
 fn unabridged(command: Command) -> Command {

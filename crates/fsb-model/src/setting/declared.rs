@@ -142,6 +142,8 @@ pub enum SettingCommand {
     Run,
     /// `fsb choose`.
     Choose,
+    /// `fsb bisect`.
+    Bisect,
     /// `fsb export`.
     Export,
     /// `fsb compare`, and the analyses of `fsb history`.

@@ -27,8 +27,21 @@ pub const BLOCK_LIMIT: u32 = 10_000;
 pub const LONGEST_BUDGET: f64 = 30.0 * 86_400.0;
 
 const RUN: &[Command] = &[Command::Run];
+const RUN_BISECT: &[Command] = &[Command::Run, Command::Bisect];
+const RUN_CHOOSE_BISECT: &[Command] = &[Command::Run, Command::Choose, Command::Bisect];
+const ALL_THAT_MEASURE: &[Command] = &[
+    Command::Run,
+    Command::Choose,
+    Command::Export,
+    Command::Bisect,
+];
 const RUN_CHOOSE_EXPORT: &[Command] = &[Command::Run, Command::Choose, Command::Export];
-const RUN_CHOOSE_COMPARE: &[Command] = &[Command::Run, Command::Choose, Command::Compare];
+const ALL_THAT_JUDGE: &[Command] = &[
+    Command::Run,
+    Command::Choose,
+    Command::Compare,
+    Command::Bisect,
+];
 const ANY: u64 = u64::MAX;
 
 /// All settings, in the order of help.
@@ -95,7 +108,7 @@ pub static SETTINGS: &[Setting] = &[
         group: Group::Workload,
         about: "Seed of orders and data",
         default: Value::Described("random, recorded"),
-        commands: RUN_CHOOSE_EXPORT,
+        commands: ALL_THAT_MEASURE,
         stored: Stored::Copied("/seed"),
         is_work: false,
         ..Setting::PLAIN
@@ -108,6 +121,7 @@ pub static SETTINGS: &[Setting] = &[
         default: Value::Seconds(BUDGET),
         table: Some("repetition"),
         replaces: &["blocks"],
+        commands: RUN_CHOOSE_BISECT,
         is_common: true,
         ..Setting::PLAIN
     },
@@ -143,7 +157,7 @@ pub static SETTINGS: &[Setting] = &[
         default: Value::Described("chosen after warm-up"),
         example: "50ms",
         table: Some("repetition"),
-        commands: RUN,
+        commands: RUN_BISECT,
         is_in_form: false,
         variable: Some("FSB_SAMPLE_TIME"),
         stored: Stored::Copied("/sample_time"),
@@ -156,7 +170,7 @@ pub static SETTINGS: &[Setting] = &[
         about: "Smallest difference that matters",
         default: Value::Share(THETA),
         label: "Smallest difference",
-        commands: RUN_CHOOSE_COMPARE,
+        commands: ALL_THAT_JUDGE,
         stored: Stored::Copied("/theta"),
         is_work: false,
         is_common: true,
@@ -180,7 +194,7 @@ pub static SETTINGS: &[Setting] = &[
         group: Group::Medium,
         about: "Directory of the image",
         default: Value::Text("."),
-        commands: RUN_CHOOSE_EXPORT,
+        commands: ALL_THAT_MEASURE,
         is_in_form: false,
         stored: Stored::Copied("/dir"),
         class: Class::Directory("directory of images"),
@@ -194,7 +208,7 @@ pub static SETTINGS: &[Setting] = &[
         about: "Image size; file sizes scale with it",
         default: Value::Bytes(IMAGE.0),
         label: "Image size",
-        commands: RUN_CHOOSE_EXPORT,
+        commands: ALL_THAT_MEASURE,
         stored: Stored::Computed("/size"),
         is_common: true,
         ..Setting::PLAIN
@@ -341,7 +355,7 @@ pub static SETTINGS: &[Setting] = &[
         kind: Kind::Flag,
         group: Group::Machine,
         about: "Keep trials that interference affected instead of retrying them",
-        commands: RUN,
+        commands: RUN_BISECT,
         variable: Some("FSB_KEEP_AFFECTED"),
         stored: Stored::Copied("/keep_affected"),
         ..Setting::PLAIN

@@ -86,6 +86,9 @@ fn with_targets(tree: Command) -> Command {
     let raced = |command| with_values(command, [("targets", file_systems())]);
     tree.mut_subcommand("run", raced)
         .mut_subcommand("choose", raced)
+        .mut_subcommand("bisect", |bisect| {
+            with_values(bisect, [("target", file_systems())])
+        })
 }
 
 /// Gives arguments of a command these values.

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 
 mod advice;
+mod bisect;
 mod choose;
 mod clean;
 mod compare;
@@ -80,6 +81,7 @@ Exit codes:
 enum Command {
     Run(Box<run::Arguments>),
     Choose(Box<choose::Arguments>),
+    Bisect(Box<bisect::Arguments>),
     #[cfg(feature = "emulations")]
     Micro(emulate::micro::Arguments),
     #[cfg(feature = "emulations")]
@@ -135,6 +137,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
         Command::Choose(arguments) => choose::main(*arguments)?,
+        Command::Bisect(arguments) => bisect::main(*arguments)?,
         #[cfg(feature = "emulations")]
         Command::Micro(arguments) => emulate::micro::main(&arguments)?,
         #[cfg(feature = "emulations")]
@@ -172,7 +175,10 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
 
 /// Returns whether a user's command may follow `--`.
 fn takes_command(command: &Command) -> bool {
-    matches!(command, Command::Run(_) | Command::Choose(_))
+    matches!(
+        command,
+        Command::Run(_) | Command::Choose(_) | Command::Bisect(_)
+    )
 }
 
 /// Returns whether the last argument is the first `--`. clap ignores it, so a script whose variable

@@ -12,6 +12,7 @@ use fsb_store::{NO_RUN, StoreError, owner};
 
 use crate::message::say_warning;
 use crate::results::{self, Output};
+use crate::run::bisect;
 use crate::{exit, wrong_kind};
 
 const EXAMPLES: &str = "\
@@ -41,6 +42,9 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let directory = results::given_or_last(arguments.directory.as_deref(), "report")?;
+    if directory.join(bisect::FILE).is_file() {
+        return report_bisection(&directory, arguments);
+    }
     let run = StoredRun::read(&directory).map_err(|error| of_no_run(&directory, error))?;
     run.warnings.iter().for_each(say_warning);
     if let Some(only) = &arguments.commands {
@@ -54,6 +58,23 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let summary = summary::of_stored(&run);
     let report = Report::of_shown(&summary, &run.trials);
     arguments.output.emit(&report)?;
+    Ok(exit::DONE)
+}
+
+/// Prints the answer of a bisection, or what is known so far.
+fn report_bisection(directory: &Path, arguments: &Arguments) -> anyhow::Result<u8> {
+    let is_plain = arguments.output.is_first_screen() && arguments.commands.is_none();
+    if !is_plain {
+        return Err(failure::advised(
+            &code::CONFLICT,
+            format!(
+                "{} is a bisection, which has no other format",
+                directory.display()
+            ),
+            "leave the options out; its file bisect.json holds all data",
+        ));
+    }
+    results::print(&bisect::read(directory)?.screen(0))?;
     Ok(exit::DONE)
 }
 

@@ -297,13 +297,44 @@ pub type Begun = (RunRecord, Work, Vec<Trial>);
 
 /// Makes the run and prints its results, or the results that were saved before it failed.
 pub(super) fn run_and_show(
-    mut stage: Stage,
+    stage: Stage,
     agent: Agent,
     directory: RunDirectory,
     begun: Begun,
     output: &Output,
     verbosity: Verbosity,
 ) -> anyhow::Result<u8> {
+    let (directory, record, trials) = run_and_store(stage, agent, directory, begun, verbosity)?;
+    show(&directory, &record, &trials, output)
+}
+
+/// Makes a step of a bisection, a run in the new directory `out`. Prints no results. Returns the
+/// label of its case and its trials.
+pub fn make(
+    resolved: Resolved,
+    out: &Path,
+    verbosity: Verbosity,
+    turn: Turn,
+) -> anyhow::Result<(String, Vec<Trial>)> {
+    turn.wait(&command_line())?;
+    let (record, work, trials) = begin(resolved)?;
+    let lock = check(&record, &work, turn)?;
+    let directory = record::create(out, &record)?;
+    let (stage, agent) = Stage::set(lock, &record)?;
+    let begun = (record, work, trials);
+    let (_, record, trials) = run_and_store(stage, agent, directory, begun, verbosity)?;
+    let labels: Vec<String> = record.cells.into_iter().map(|cell| cell.label).collect();
+    Ok((labels.join(", "), trials))
+}
+
+/// Makes the run, and stores it as far as it was made.
+fn run_and_store(
+    mut stage: Stage,
+    agent: Agent,
+    directory: RunDirectory,
+    begun: Begun,
+    verbosity: Verbosity,
+) -> anyhow::Result<(RunDirectory, RunRecord, Vec<Trial>)> {
     let mut journal = DirectoryJournal(directory);
     let mut progress = Progress::new(
         &begun.0.plan.targets,
@@ -324,7 +355,7 @@ pub(super) fn run_and_show(
                 say_warning(restored);
             }
             close_segment(&mut directory, &mut record)?;
-            show(&directory, &record, &trials, output)
+            Ok((directory, record, trials))
         }
         Err(error) => {
             let failure = saved(&mut stage, &mut directory, error);

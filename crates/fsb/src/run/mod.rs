@@ -2,6 +2,7 @@
 //! directory. `remote/` makes the run on another host.
 
 pub mod backends;
+pub mod bisect;
 pub mod coordinator;
 mod judge;
 #[cfg(feature = "vm")]
@@ -12,6 +13,7 @@ pub mod progress;
 pub mod race;
 pub mod record;
 pub mod remote;
+pub mod revisions;
 pub mod show;
 pub mod space;
 pub mod stage;

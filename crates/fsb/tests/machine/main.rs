@@ -11,6 +11,7 @@ extern crate fsb_testkit;
 mod attacks;
 mod background;
 mod bad_input;
+mod bisect;
 mod choose;
 mod command;
 #[path = "../common/mod.rs"]

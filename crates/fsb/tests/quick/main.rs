@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "long tests report their progress")]
 
 mod arrows;
+mod bisect;
 mod ci;
 #[path = "../common/mod.rs"]
 mod common;

@@ -622,6 +622,26 @@ fn the_choice_of_a_race_fits_its_schema() {
 }
 
 #[test]
+fn a_bisection_fits_its_schema() {
+    let scratch = scratch();
+    let bisect = words("bisect --candidates 1,1,30 null,slowdown={}% --workload create,files=10");
+    let output = succeeds(
+        scratch.path(),
+        &[
+            &bisect[..],
+            &words("--sample-time 20ms --format json --out b -q")[..],
+        ]
+        .concat(),
+    );
+    let validator = validator(include_str!("../../schema/bisect.json"));
+    let mut answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    check(&validator, &answer);
+    assert_eq!(answer["ending"]["place"]["later"], 2);
+    answer["steps"][0]["purpose"] = "guess".into();
+    assert!(!validator.is_valid(&answer));
+}
+
+#[test]
 fn the_summary_of_a_trace_fits_its_schema() {
     let scratch = scratch();
     let log =

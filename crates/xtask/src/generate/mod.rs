@@ -18,6 +18,7 @@ use fsb_history::{COMPARISON_SCHEMA, RunsCompared};
 use fsb_model::notice::{self, Notice};
 use fsb_model::publication::{self, Publication};
 use fsb_model::{ErrorCode, RunRecord, run, schema, trial};
+use fsb_report::bisection::{self, Bisection};
 use fsb_report::choice::{self, Choice};
 use fsb_report::fleet::{self, Fleet};
 use fsb_report::json;
@@ -65,6 +66,10 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile {
         path: "schema/plan.json",
         produce: plan_schema::text,
+    },
+    GeneratedFile {
+        path: "schema/bisect.json",
+        produce: || schema::text::<Bisection>(bisection::SCHEMA),
     },
     GeneratedFile {
         path: "schema/choice.json",
