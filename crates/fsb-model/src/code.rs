@@ -102,6 +102,7 @@ error_codes! {
     INVALID_SET = "compare/invalid-set", REQUEST, "The argument is not a set.", "Write NAME=PATH with the results of one tool.";
     UNKNOWN_SET = "compare/unknown-set", REQUEST, "No set has that name.", "Use a name that the message lists.";
     UNKNOWN_OPERATION = "compare/unknown-operation", REQUEST, "The results have no such operation.", "Use an operation that the message lists.";
+    UNKNOWN_SETTING = "compare/unknown-setting", REQUEST, "The results have no such setting, or no set differs in it.", "Use a setting that the message lists, or leave --ignore out.";
     NOT_RESUMABLE = "run/not-resumable", REQUEST, "A run with the options of another tool cannot be resumed.", "Repeat it with a new --out.";
     RUN_COMPLETE = "run/complete", REQUEST, "The run to resume is complete.", "Print it with fsb report DIR.";
     NOT_TRACED = "run/not-traced", MACHINE, "This machine cannot trace the samples that --explain requests.", "Follow the kernel's answer in the message; run as root outside of containers, or leave --explain out.";

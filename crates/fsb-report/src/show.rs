@@ -69,7 +69,8 @@ pub(crate) fn describe_cases(told: &[(String, String)]) -> String {
 
 /// Formats a share as a percentage without needless digits: `3 %`, `2.5 %`.
 pub fn percent(share: f64) -> String {
-    let value = (share * 1e4).round() / 100.0;
+    // The sum turns −0 into 0.
+    let value = (share * 1e4).round() / 100.0 + 0.0;
     format!("{value} %")
 }
 
@@ -384,6 +385,11 @@ pub struct Paragraph {
 mod tests {
     use super::*;
     use fsb_stats::Method;
+
+    #[test]
+    fn a_share_of_nothing_has_no_sign() {
+        assert_eq!([percent(-0.0), percent_above(0.0)], ["0 %", "0 %"]);
+    }
 
     #[test]
     fn an_interval_beyond_a_hundred_percent_has_no_ends() {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fsb_model::metric;
 use fsb_model::set::{Gap, GapReason, Point, Run, Series, Set};
 use fsb_model::trial::squared_error_of_mean;
+use fsb_model::units::Bytes;
 use fsb_model::workload::Params;
 use fsb_model::{Outcome, RunRecord};
 use fsb_report::mark;
@@ -18,8 +19,8 @@ use fsb_store::journal::{CompactTrial, MetricKind, MetricValue, TrialCell, last_
 use serde_json::Value;
 
 /// The parameters that span a grid.
-const FILE_SIZE: &str = "file_size";
-const RECORD_SIZE: &str = "block_size";
+pub(crate) const FILE_SIZE: &str = "file_size";
+pub(crate) const RECORD_SIZE: &str = "block_size";
 
 /// The work of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,6 +126,19 @@ impl Cells {
                 *cell = *whole;
             }
         }
+    }
+
+    /// Removes parameters from all works, so that works which differ in them alone are the same.
+    /// Returns the values.
+    pub(crate) fn forget_parameters(&mut self, names: &[String]) -> Vec<(String, String)> {
+        let mut taken = Vec::new();
+        for work in &mut self.list {
+            taken.extend(work.forget(names));
+            if let Some(whole) = &mut work.whole {
+                whole.forget(names);
+            }
+        }
+        taken
     }
 
     /// Returns the labels of works most of whose trials were affected by interference or invalid.
@@ -328,13 +342,60 @@ impl Work {
         Work {
             workload: workload.to_owned(),
             operation: operation.to_owned(),
-            kind: format!("{operation} {}", serde_json::json!(others)),
+            kind: kind_of(operation, &serde_json::json!(others)),
             file_size: size(FILE_SIZE),
             record_size: size(RECORD_SIZE),
             whole: None,
             writes: writes(operation, params),
         }
     }
+}
+
+impl Work {
+    /// Returns the parameters of the kind by name.
+    fn others(&self) -> BTreeMap<String, Value> {
+        let json = self.kind.strip_prefix(&self.operation).unwrap_or_default();
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    /// Returns the names of its parameters.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = String> + use<> {
+        let sizes = [(FILE_SIZE, self.file_size), (RECORD_SIZE, self.record_size)];
+        let sizes = sizes.into_iter().filter(|(_, size)| size.is_some());
+        let sizes = sizes.map(|(name, _)| name.to_owned());
+        self.others().into_keys().chain(sizes)
+    }
+
+    /// Returns a text that is the same for works whose rows are the same.
+    pub(crate) fn identity(&self) -> String {
+        format!("{} {:?} {:?}", self.kind, self.file_size, self.record_size)
+    }
+
+    /// Removes parameters. Returns those that it had, with their values.
+    fn forget(&mut self, names: &[String]) -> Vec<(String, String)> {
+        let mut taken = Vec::new();
+        let mut others = self.others();
+        for name in names {
+            let size = match name.as_str() {
+                FILE_SIZE => self.file_size.take(),
+                RECORD_SIZE => self.record_size.take(),
+                _ => None,
+            };
+            let value = others.remove(name).map(|value| match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            });
+            let value = size.map(|bytes| Bytes(bytes).to_string()).or(value);
+            taken.extend(value.map(|value| (name.clone(), value)));
+        }
+        self.kind = kind_of(&self.operation, &serde_json::json!(others));
+        taken
+    }
+}
+
+/// Returns the text of an operation and of its parameters without the sizes.
+fn kind_of(operation: &str, parameters: &Value) -> String {
+    format!("{operation} {parameters}")
 }
 
 /// The place of a work in the grid of its workload.

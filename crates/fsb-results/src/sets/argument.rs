@@ -32,6 +32,12 @@ pub(super) struct Argument {
 }
 
 impl Argument {
+    /// Returns the name, or else the text.
+    pub(super) fn shown(&self) -> String {
+        let text = || self.text.display().to_string();
+        self.name.clone().unwrap_or_else(text)
+    }
+
     /// Parses an argument; reads only which files exist.
     pub(super) fn parse(text: &OsStr) -> anyhow::Result<Argument> {
         let (name, rest) = split_name(text)?;

@@ -6,6 +6,7 @@
 
 mod argument;
 mod conditions;
+mod ignored;
 mod own;
 mod source;
 
@@ -27,6 +28,7 @@ use crate::run::{Results, StoredRun};
 use crate::summary::low_trust;
 use argument::Argument;
 use conditions::SidedRun;
+use ignored::Ignored;
 use own::OwnRun;
 use source::{Source, own_sets};
 
@@ -83,14 +85,14 @@ pub struct Origin {
     pub target: Option<String>,
 }
 
-/// Reads the sets that the arguments name. Wrong arguments and unreadable files are errors of the
-/// request.
-pub fn read(arguments: &[OsString], trust: Trust) -> anyhow::Result<Sets> {
+/// Reads the sets that the arguments name, without the settings `ignored`: rows that differ in them
+/// alone become the same. Wrong arguments and unreadable files are errors of the request.
+pub fn read(arguments: &[OsString], trust: Trust, ignored: &[String]) -> anyhow::Result<Sets> {
     let arguments = arguments
         .iter()
         .map(|text| Argument::parse(text))
         .collect::<Result<Vec<_>, _>>()?;
-    read_arguments(arguments, trust)
+    read_arguments(arguments, trust, Ignored::new(ignored))
 }
 
 /// The state of a file that a writer changes.
@@ -136,10 +138,14 @@ pub fn read_named(sets: &[(&str, &[PathBuf])]) -> anyhow::Result<Sets> {
         name: Some((*name).to_owned()),
         paths: paths.to_vec(),
     });
-    read_arguments(arguments.collect(), Trust::Unknown)
+    read_arguments(arguments.collect(), Trust::Unknown, Ignored::default())
 }
 
-fn read_arguments(arguments: Vec<Argument>, trust: Trust) -> anyhow::Result<Sets> {
+fn read_arguments(
+    arguments: Vec<Argument>,
+    trust: Trust,
+    mut ignored: Ignored,
+) -> anyhow::Result<Sets> {
     let mut warnings = source::bare_files(&arguments);
     let mut sources = Vec::new();
     let mut stamps = Stamps::default();
@@ -215,7 +221,15 @@ fn read_arguments(arguments: Vec<Argument>, trust: Trust) -> anyhow::Result<Sets
             of_low_trust.extend(why.map(|why| (run.stored.path.clone(), why)));
         }
     }
-    let (sets, origins) = assemble(&mut sources, &mut warnings)?;
+    for source in &mut sources {
+        let name = source.argument.shown();
+        for run in &mut source.runs {
+            let path = run.stored.path.display().to_string();
+            ignored.take_from_cells(&name, &path, &mut run.cells)?;
+        }
+    }
+    let (sets, origins) = assemble(&mut sources, &mut warnings, &mut ignored)?;
+    warnings.splice(0..0, ignored.finish()?);
     let changed = stamps.changed();
     if !changed.is_empty() {
         warnings.push(format!(
@@ -397,6 +411,7 @@ fn in_two_sets(sources: &[Source]) -> Vec<String> {
 fn assemble(
     sources: &mut [Source],
     warnings: &mut Vec<String>,
+    ignored: &mut Ignored,
 ) -> anyhow::Result<(Vec<Collected>, Vec<Origin>)> {
     warnings.extend(conditions::take_units(sources));
     let runs = sources.iter().flat_map(|source| &source.runs);
@@ -409,7 +424,7 @@ fn assemble(
     for (argument, source) in sources.iter_mut().enumerate() {
         let ours = !source.runs.is_empty();
         let made = if source.runs.is_empty() {
-            source::foreign_sets(&source.argument, &source.files, is_alone)?
+            source::foreign_sets(&source.argument, &source.files, is_alone, ignored)?
         } else {
             own_sets(source, &workloads, warnings)?
         };

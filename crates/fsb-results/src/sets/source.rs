@@ -13,6 +13,7 @@ use fsb_stats::in_parallel;
 use rayon::prelude::*;
 
 use super::argument::{Argument, Wish, is_glob};
+use super::ignored::Ignored;
 use super::own::OwnRun;
 use crate::directory::{SET_FILE, results_directory, unchanged_runs};
 use crate::matrices::Workloads;
@@ -188,7 +189,10 @@ pub fn contents(sets: &[Contents]) -> String {
         .flat_map(|set| &set.operations)
         .find(|name| !seen.insert(name));
     let sizes = shared.map_or_else(String::new, |name| {
-        format!("; {name} was measured at different sizes, or at sizes that a file does not name")
+        format!(
+            "; {name} was measured at different sizes, or at sizes that a file does not name; fsb compare \
+             --ignore block_size and --ignore file_size compare it nevertheless"
+        )
     });
     // The paths of file systems are in the commands.
     let hint = match sets.iter().all(|set| is_named_by_command(&set.tool)) {
@@ -294,6 +298,7 @@ pub(super) fn foreign_sets(
     argument: &Argument,
     files: &[PathBuf],
     is_alone: bool,
+    ignored: &mut Ignored,
 ) -> anyhow::Result<Vec<(Wish, Collected)>> {
     let mut set = Collected::default();
     let mut by_system: Vec<(String, Vec<Run>)> = Vec::new();
@@ -311,6 +316,7 @@ pub(super) fn foreign_sets(
             let runs = if is_alone { by_command(read?) } else { read? };
             is_split |= runs.windows(2).any(|pair| pair[0].system != pair[1].system);
             for mut run in runs {
+                ignored.take_from_run(&argument.shown(), &mut run)?;
                 match run.system.take() {
                     None => push(&mut set, &run)?,
                     Some(system) => {

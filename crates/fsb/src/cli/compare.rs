@@ -67,6 +67,10 @@ pub struct Arguments {
     /// value
     #[arg(long, value_name = "OP")]
     detail: Option<String>,
+    /// Setting in which results differ, such as block_size, iodepth or threads: rows that differ in
+    /// it alone are compared; repeatable
+    #[arg(long, value_name = "SETTING", hide_short_help = true)]
+    ignore: Vec<String>,
     #[command(flatten)]
     settings: SettingArguments<settings::Compare>,
     /// Relative standard deviation between runs, for sets that do not show it
@@ -101,7 +105,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     } else {
         Trust::Unknown
     };
-    let read = sets::read(&arguments.sets, trust)?;
+    let read = sets::read(&arguments.sets, trust, &arguments.ignore)?;
     for destination in &destinations {
         if let Destination::File(path, _) = destination {
             spare_inputs(path, &read.files)?;

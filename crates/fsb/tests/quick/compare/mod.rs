@@ -1476,6 +1476,95 @@ fn fio_sides(directory: &Path, new: &[(&str, i32, u64)]) {
 }
 
 #[test]
+fn rows_that_differ_in_an_ignored_setting_are_compared() {
+    let scratch = scratch();
+    fio_sides(scratch.path(), &[("r", 0, 40_000), ("w", 0, 60_000)]);
+    for run in 1..=3 {
+        let path = scratch.path().join(format!("new{run}"));
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, text.replace("\"bs\": \"4k\"", "\"bs\": \"8k\"")).unwrap();
+    }
+    let sides = ["old=old1,old2,old3", "new=new1,new2,new3"];
+    let compare = ["compare", sides[0], sides[1]];
+    let nothing = fails(scratch.path(), &compare, 2, "compare/nothing-to-compare");
+    assert!(
+        text_of(&nothing).contains("--ignore block_size"),
+        "{nothing}"
+    );
+    for name in ["block_size", "bs", "record_size"] {
+        let arguments = [&compare[..], &["--ignore", name, "--format", "json"]].concat();
+        let output = succeeds(scratch.path(), &arguments);
+        let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let warnings = document["warnings"].to_string();
+        assert!(
+            warnings.contains("ignored on request: block_size (old: 4K; new: 8K)"),
+            "{warnings}"
+        );
+        assert!(!warnings.contains("different settings"), "{warnings}");
+        assert_eq!(document["operations"][0]["workload"], "r");
+    }
+    for (setting, part) in [
+        ("iodepths", "did you mean 'iodepth'"),
+        ("iodepth", "no set differs in it"),
+    ] {
+        let arguments = [&compare[..], &["--ignore", "bs", "--ignore", setting]].concat();
+        let refused = fails(scratch.path(), &arguments, 2, "compare/unknown-setting");
+        assert!(text_of(&refused).contains(part), "{refused}");
+    }
+}
+
+#[test]
+fn cases_of_runs_that_differ_in_an_ignored_parameter_are_compared() {
+    let scratch = scratch();
+    for (name, threads) in [("old", "1"), ("new", "2")] {
+        let workload = format!("create,threads={threads},files=10");
+        let arguments = [
+            "run",
+            "null",
+            "--workload",
+            &workload,
+            "--blocks",
+            "2",
+            "--sample-time",
+            "1ms",
+            "--out",
+            name,
+        ];
+        succeeds(scratch.path(), &arguments);
+    }
+    fails(
+        scratch.path(),
+        "compare old new",
+        2,
+        "compare/nothing-to-compare",
+    );
+    let output = succeeds(
+        scratch.path(),
+        "compare old new --ignore threads --format json",
+    );
+    let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert!(
+        document["warnings"]
+            .to_string()
+            .contains("ignored on request: threads (old: 1; new: 2)")
+    );
+    // In one run, the parameter distinguishes two cases.
+    let both = "run null --workload create,threads=1,files=10 --workload create,threads=2,files=10 --blocks 2 \
+                --sample-time 1ms --out both";
+    succeeds(scratch.path(), both);
+    let refused = fails(
+        scratch.path(),
+        "compare old both --ignore threads",
+        2,
+        "arguments/invalid-value",
+    );
+    assert!(
+        text_of(&refused).contains("would become one row"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_failed_job_is_not_judged_in_any_format_and_does_not_pass() {
     let scratch = scratch();
     fio_sides(scratch.path(), &[("r", 0, 40_000), ("w", 28, 90_000)]);
