@@ -76,7 +76,7 @@ calibrate: release  ## whether verdicts are true, for many hours; goes on where 
 fuzz:  ## each parser for a minute
 	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \
 	  echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 3; fi
-	@for target in target plan settings trials report iozone fio fio_job bonnie postmark filebench phoronix sysbench ior mdtest io500 hyperfine pgbench fs_mark dbench ioping stress_ng smallfile micro compare wml agent ledger trace logs page; do \
+	@for target in target plan acknowledged settings trials report iozone fio fio_job bonnie postmark filebench phoronix sysbench ior mdtest io500 hyperfine pgbench fs_mark dbench ioping stress_ng smallfile micro compare wml agent ledger trace logs page; do \
 	  mkdir -p fuzz/corpus/$$target && \
 	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	    -max_total_time=60 -timeout=20 -rss_limit_mb=2048 || exit 1; done

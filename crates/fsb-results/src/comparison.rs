@@ -11,7 +11,9 @@ use fsb_stats::compare::{
     Collected, CompareRequest, Document, Single, Variation, compare_collected,
 };
 use fsb_stats::{Between, BetweenSource};
+use jiff::civil::Date;
 
+use crate::acknowledged::Acknowledgements;
 use crate::gate::{self, AbsentTarget, Answer, Judged};
 use crate::run::StoredRun;
 use crate::sets::{self, Apart, Contents, Origin, Sets};
@@ -86,17 +88,23 @@ impl Comparison {
     }
 
     /// Returns the answer of the gate that fails if a set is slower than the baseline, and the
-    /// checks that it sums up. It needs the comparison target by target.
+    /// checks that it sums up. It needs the comparison target by target. Slowdowns that were
+    /// acknowledged and did not expire before the day `today` pass.
     ///
     /// # Errors
     ///
     /// A file of the sets cannot be read again, to find copies.
-    pub fn gate(&self) -> anyhow::Result<(Answer, Vec<Check>)> {
+    pub fn gate(
+        &self,
+        acknowledged: &Acknowledgements,
+        today: Date,
+    ) -> anyhow::Result<(Answer, Vec<Check>)> {
         let (judged, absent) = self.judged();
         let mut checks = gate::checks(&judged, &absent);
+        let applied = acknowledged.apply(&mut checks, today);
         let refusal = self.refusal()?;
         let is_refused = refusal.is_some();
-        let answer = refusal.unwrap_or_else(|| gate::slower(&judged, &checks));
+        let answer = refusal.unwrap_or_else(|| gate::slower(&judged, &checks, &applied));
         // Failed runs forbid a positive answer, too.
         let is_doubtful = answer.exit != 0 && checks.iter().all(|check| check.outcome.passes());
         if is_refused || is_doubtful {

@@ -18,6 +18,7 @@ use fsb_stats::compare::Document;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::acknowledged::Applied;
 use crate::sets;
 
 /// A message names at most this number of cases.
@@ -93,7 +94,26 @@ pub fn checks(judged: &[Judged<'_>], absent: &[&AbsentTarget]) -> Vec<Check> {
 /// metric it is judged by), or if a finding is, with its whole interval beyond θ. The verdict
 /// "probably slower" does not fail, because the sure part of the difference may be too small to
 /// matter. Runs of several targets are several comparisons, each of a target with itself.
-pub fn slower(judged: &[Judged<'_>], checks: &[Check]) -> Answer {
+pub fn slower(judged: &[Judged<'_>], checks: &[Check], applied: &Applied) -> Answer {
+    let mut answer = answer(judged, checks, &applied.passed);
+    for (name, what, cases) in [
+        ("acknowledged", "acknowledged", &applied.passed),
+        ("not_acknowledged", "not acknowledged", &applied.refused),
+        (
+            "unused",
+            "acknowledged cases that are not compared",
+            &applied.unused,
+        ),
+    ] {
+        if !cases.is_empty() {
+            answer.fields.push((name, cases.clone().into()));
+            answer.text = format!("{}; {what}: {}", answer.text, cases.join("; "));
+        }
+    }
+    answer
+}
+
+fn answer(judged: &[Judged<'_>], checks: &[Check], acknowledged: &[String]) -> Answer {
     let lost = Lost::from_checks(checks);
     if !lost.is_empty() {
         // The comparison shows by how much.
@@ -115,6 +135,7 @@ pub fn slower(judged: &[Judged<'_>], checks: &[Check]) -> Answer {
         .collect();
     let largest = checks
         .iter()
+        .filter(|check| check.outcome != CheckOutcome::Acknowledged)
         .filter_map(|check| check.up_to)
         .reduce(f64::max);
     let some_lost = checks.iter().any(|check| check.outcome.is_lost());
@@ -123,28 +144,32 @@ pub fn slower(judged: &[Judged<'_>], checks: &[Check]) -> Answer {
         .flat_map(|judged| failures(judged.document))
         .collect();
     match largest {
-        None if !some_lost && failures.is_empty() => nothing_judged(judged),
+        None if !some_lost && failures.is_empty() && acknowledged.is_empty() => {
+            nothing_judged(judged)
+        }
         _ if !failures.is_empty() || !open.is_empty() => {
             cannot_tell(judged, theta, &open, &failures, checks.len())
         }
-        excluded => passed(checks, excluded.unwrap_or_default(), theta),
+        excluded => passed(checks.len() - acknowledged.len(), excluded, theta),
     }
 }
 
-fn passed(checks: &[Check], excluded: f64, theta: f64) -> Answer {
-    let text = format!(
-        "--fail-if slower: passed: {} exclude a slowdown of more than {}, and the threshold is {}",
-        counted(checks.len(), "comparison"),
-        percent_above(excluded),
-        percent(theta)
-    );
+/// Returns the answer of `judged` comparisons that exclude a slowdown of more than `excluded`.
+fn passed(judged: usize, excluded: Option<f64>, theta: f64) -> Answer {
+    let text = match excluded {
+        None => "--fail-if slower: passed: all slowdowns are acknowledged".to_owned(),
+        Some(excluded) => format!(
+            "--fail-if slower: passed: {} {} a slowdown of more than {}, and the threshold is {}",
+            counted(judged, "comparison"),
+            if judged == 1 { "excludes" } else { "exclude" },
+            percent_above(excluded),
+            percent(theta)
+        ),
+    };
     Answer {
         exit: 0,
         notice: &notice::GATE_PASSED,
-        fields: vec![
-            ("judged", checks.len().into()),
-            ("excluded", excluded.into()),
-        ],
+        fields: vec![("judged", judged.into()), ("excluded", excluded.into())],
         text,
     }
 }

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod acknowledged;
 mod claims;
 pub mod comparison;
 pub mod directory;

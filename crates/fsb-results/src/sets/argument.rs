@@ -34,8 +34,10 @@ pub(super) struct Argument {
 impl Argument {
     /// Returns the name, or else the text.
     pub(super) fn shown(&self) -> String {
-        let text = || self.text.display().to_string();
-        self.name.clone().unwrap_or_else(text)
+        match &self.name {
+            Some(name) => name.clone(),
+            None => self.text.display().to_string(),
+        }
     }
 
     /// Parses an argument; reads only which files exist.

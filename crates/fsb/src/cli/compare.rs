@@ -13,10 +13,13 @@ use fsb_model::{code, failure, nearest, shell};
 use fsb_report::csv::values;
 use fsb_report::show::entry;
 use fsb_report::{DataFile, Report, WIDTH, change_of, condition_text, find, mark, text};
+use fsb_results::acknowledged::{Acknowledgements, LARGEST};
 use fsb_results::comparison::{Choices, Comparison, NothingInCommon, TargetByTarget};
 use fsb_results::sets::{self, Sets, Trust};
 use fsb_stats::compare::{Collected, ConditionDifference, Document, Single};
-use fsb_store::owner;
+use fsb_store::{input, owner};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::settings::{self, SettingArguments};
@@ -81,6 +84,14 @@ pub struct Arguments {
     /// 0 only if every case excludes such a slowdown. docs/guide.md has a table of all cases.
     #[arg(long, value_name = "slower", hide_possible_values = true)]
     fail_if: Option<FailIf>,
+    /// TOML file with slowdowns that pass, up to an amount and a day
+    #[arg(
+        long,
+        value_name = "FILE",
+        hide_short_help = true,
+        requires = "fail_if"
+    )]
+    acknowledge: Option<PathBuf>,
     #[command(flatten)]
     to: Destinations,
 }
@@ -99,6 +110,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let between = arguments.between.as_deref().map(parse_percent).transpose();
     let between = between
         .map_err(|error| failure::error(&code::INVALID_VALUE, format!("--between: {error}")))?;
+    let acknowledged = acknowledged(arguments.acknowledge.as_deref())?;
     let is_gate = arguments.fail_if.is_some() || has(&destinations, has_checks);
     let trust = if is_gate {
         Trust::Judged
@@ -143,8 +155,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         let conditions = std::mem::take(&mut document.conditions);
         print_data(&by_target_text(&conditions, &comparison.by_target))?;
     }
-    let gate = is_gate.then(|| comparison.gate()).transpose()?;
-    let (answer, checks) = gate.unzip();
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let gate = is_gate.then(|| comparison.gate(&acknowledged, today));
+    let (answer, checks) = gate.transpose()?.unzip();
     let mut report = Report::of_comparison(&comparison.document, detail.as_deref());
     if let Some(checks) = &checks {
         report = report.with_checks(checks);
@@ -162,6 +175,19 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         }
         _ => Ok(exit::DONE),
     }
+}
+
+/// Reads the file of acknowledged slowdowns; none without a file.
+fn acknowledged(path: Option<&Path>) -> anyhow::Result<Acknowledgements> {
+    let Some(path) = path else {
+        return Ok(Acknowledgements::default());
+    };
+    let refused = |why: String| {
+        let message = format!("--acknowledge: cannot read {}: {why}", path.display());
+        failure::error(&code::INVALID_INPUT, message)
+    };
+    let text = input::read_text(path, LARGEST).map_err(|error| refused(error.to_string()))?;
+    Acknowledgements::parse(&text).map_err(refused)
 }
 
 /// Prints the command that compares runs of several hosts.

@@ -362,6 +362,96 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     );
 }
 
+#[test]
+fn acknowledged_slowdowns_pass_up_to_their_amount_and_day() {
+    let scratch = scratch();
+    let gate = |entries: &[[&str; 3]], code| {
+        let entries = entries.iter().map(|[case, up_to, until]| {
+            format!("[[acknowledged]]\ncase = '{case}'\nup_to = '{up_to}'\nuntil = '{until}'\nreason = 'known'\n")
+        });
+        fs::write(
+            scratch.path().join("known.toml"),
+            entries.collect::<String>(),
+        )
+        .unwrap();
+        let more = [
+            "--fail-if",
+            "slower",
+            "--acknowledge",
+            "known.toml",
+            "-o",
+            "g.junit.xml",
+            JSON,
+        ];
+        let output = run(scratch.path(), &more);
+        expect_code(&output, code);
+        let report = fs::read_to_string(scratch.path().join("g.junit.xml")).unwrap();
+        (output, count(&report, "testsuite", "failures"))
+    };
+    let (passed, failures) = gate(&[["*", "100%", "9999-12-31"]], 0);
+    let passed = message(&passed, "note/gate-passed")["fields"].clone();
+    let known = passed["acknowledged"].to_string();
+    assert!(
+        known.contains("ext4 at write until 9999-12-31, known"),
+        "{passed}"
+    );
+    assert!(passed["excluded"].as_f64().unwrap() <= 0.03, "{passed}");
+    assert_eq!(failures, 0);
+    let entries = [
+        ["write", "100%", "9999-12-31"],
+        ["fwrite", "100%", "2020-12-31"],
+        ["record rewrite", "4%", "9999-12-31"],
+        ["no such case", "4%", "9999-12-31"],
+    ];
+    let (failed, left) = gate(&entries, 1);
+    let fields = message(&failed, "warning/gate-failed")["fields"].clone();
+    assert!(
+        !fields["slower"][0]["operations"]
+            .to_string()
+            .contains("\"write\""),
+        "{fields}"
+    );
+    let refused = fields["not_acknowledged"].to_string();
+    assert!(
+        refused.contains("fwrite: its acknowledgement expired on 2020-12-31"),
+        "{fields}"
+    );
+    assert!(
+        refused.contains("record rewrite: it may be slower by up to"),
+        "{fields}"
+    );
+    assert_eq!(fields["unused"][0], "no such case");
+    assert!(left > 1);
+    fs::write(
+        scratch.path().join("wrong.toml"),
+        "[[acknowledged]]\ncase = 1\n",
+    )
+    .unwrap();
+    let [one, other] = two();
+    let wrong = [
+        "compare",
+        &one,
+        &other,
+        "--fail-if",
+        "slower",
+        "--acknowledge",
+        "wrong.toml",
+    ];
+    fails(scratch.path(), &wrong, 2, "input/invalid");
+    let missing = [
+        "compare",
+        &one,
+        &other,
+        "--fail-if",
+        "slower",
+        "--acknowledge",
+        "no.toml",
+    ];
+    fails(scratch.path(), &missing, 2, "input/invalid");
+    let alone = ["compare", &one, &other, "--acknowledge", "wrong.toml"];
+    expect_code(&fsb(scratch.path(), &alone), 2);
+}
+
 /// Returns the values of an attribute of the first element of that name.
 fn count(report: &str, element: &str, attribute: &str) -> usize {
     let tag = report.split_once(&format!("<{element} ")).unwrap().1;
