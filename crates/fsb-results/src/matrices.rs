@@ -129,11 +129,13 @@ impl Cells {
     }
 
     /// Removes parameters from all works, so that works which differ in them alone are the same.
-    /// Returns the values.
-    pub(crate) fn forget_parameters(&mut self, names: &[String]) -> Vec<(String, String)> {
+    /// Returns names and values with the labels of their works.
+    pub(crate) fn forget_parameters(&mut self, names: &[String]) -> Vec<(String, String, String)> {
         let mut taken = Vec::new();
         for work in &mut self.list {
-            taken.extend(work.forget(names));
+            let label = work.workload.clone();
+            let values = work.forget(names).into_iter();
+            taken.extend(values.map(|(name, value)| (name, value, label.clone())));
             if let Some(whole) = &mut work.whole {
                 whole.forget(names);
             }

@@ -15,6 +15,9 @@ const SIZES: [(&str, &[&str]); 2] = [
     (FILE_SIZE, &["size", "filesize"]),
 ];
 
+/// A value and the workload that has it.
+type ValueOf = (String, Option<String>);
+
 /// A workload, an operation and a metric.
 type Subject<'r> = (Option<&'r str>, &'r str, &'r str);
 
@@ -25,7 +28,7 @@ pub(super) struct Ignored {
     /// Every setting that some set has.
     known: BTreeSet<String>,
     /// By setting, then in the order of the arguments.
-    values: BTreeMap<String, Vec<(String, BTreeSet<String>)>>,
+    values: BTreeMap<String, Vec<(String, BTreeSet<ValueOf>)>>,
 }
 
 /// Returns the name that all tools share: `block_size` for `bs`.
@@ -55,7 +58,7 @@ impl Ignored {
     }
 
     /// Keeps a value of an ignored setting.
-    fn note(&mut self, argument: &str, name: &str, value: String) {
+    fn note(&mut self, argument: &str, name: &str, value: ValueOf) {
         let values = self.values.entry(name.to_owned()).or_default();
         match values.last_mut() {
             Some((known, values)) if known == argument => _ = values.insert(value),
@@ -94,7 +97,8 @@ impl Ignored {
                 false => Ok(setting.value.clone()),
             };
             let name = name.to_owned();
-            self.note(argument, &name, value.unwrap_or(setting.value));
+            let value = value.unwrap_or(setting.value);
+            self.note(argument, &name, (value, setting.workload));
         }
         Ok(())
     }
@@ -117,8 +121,8 @@ impl Ignored {
             self.known.extend(work.parameters());
         }
         let mut seen: Vec<String> = Vec::new();
-        for (name, value) in cells.forget_parameters(&self.names) {
-            self.note(argument, &name, value);
+        for (name, value, label) in cells.forget_parameters(&self.names) {
+            self.note(argument, &name, (value, Some(label)));
         }
         for work in &cells.list {
             let identity = work.identity();
@@ -148,7 +152,9 @@ impl Ignored {
             };
             let mut sets: Vec<String> = Vec::new();
             for (argument, values) in values {
-                let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                let values: BTreeSet<&str> =
+                    values.iter().map(|(value, _)| value.as_str()).collect();
+                let values: Vec<&str> = values.into_iter().collect();
                 sets.push(format!("{argument}: {}", values.join(" and ")));
             }
             let first = &values[0].1;
@@ -166,7 +172,7 @@ impl Ignored {
 }
 
 /// Removes ignored sizes from the values of a run. Returns the sizes.
-fn take_sizes(names: &[String], run: &mut Run) -> anyhow::Result<Vec<(&'static str, String)>> {
+fn take_sizes(names: &[String], run: &mut Run) -> anyhow::Result<Vec<(&'static str, ValueOf)>> {
     let mut taken = Vec::new();
     for (size, _) in SIZES {
         if !names.iter().any(|name| name == size) {
@@ -199,11 +205,14 @@ fn take_sizes(names: &[String], run: &mut Run) -> anyhow::Result<Vec<(&'static s
                 return Err(distinguishes(size, &run.path, row));
             }
         }
-        let all: BTreeSet<u64> = seen.into_values().flatten().collect();
-        taken.extend(
-            all.into_iter()
-                .map(|bytes| (size, Bytes(bytes).to_string())),
-        );
+        for ((workload, ..), values) in seen {
+            for bytes in values {
+                taken.push((
+                    size,
+                    (Bytes(bytes).to_string(), workload.map(str::to_owned)),
+                ));
+            }
+        }
     }
     Ok(taken)
 }
@@ -280,6 +289,24 @@ mod tests {
             assert_eq!(run.series[0].points[0].file_size, Some(1 << 20));
             assert!(run.settings.is_empty());
         }
+    }
+
+    #[test]
+    fn workloads_that_exchange_their_values_differ() {
+        let with = |depths: [&str; 2]| {
+            let [one, other] = depths.map(|depth| run(&[4096], depth));
+            let mut settings = one.settings.clone();
+            settings.extend(other.settings.into_iter().map(|setting| Setting {
+                workload: Some("other".to_owned()),
+                ..setting
+            }));
+            Run { settings, ..one }
+        };
+        let (warnings, _) = ignoring(&["iodepth"], [&with(["1", "4"]), &with(["4", "1"])]).unwrap();
+        assert_eq!(
+            warnings,
+            ["ignored on request: iodepth (old: 1 and 4; new: 1 and 4)"]
+        );
     }
 
     #[test]

@@ -52,6 +52,13 @@ pub fn lay_results() -> tempfile::TempDir {
         )
         .unwrap();
     }
+    let job = fs::read_to_string(data.join("tool-output/fio-3.33.json")).unwrap();
+    fs::write(at("4k.json"), &job).unwrap();
+    fs::write(
+        at("8k.json"),
+        job.replace("\"bs\" : \"4k\"", "\"bs\" : \"8k\""),
+    )
+    .unwrap();
     fs::write(
         at("create.csv"),
         "#,value,unit\n1,2103.5,µs\n2,1988.25,µs\n",
