@@ -89,8 +89,19 @@ pub fn candidates(
     Ok(candidates)
 }
 
+/// Returns a name and the commit of the present state of tracked files: that of HEAD, or a new one
+/// that no branch has.
+pub fn present(repository: &Path) -> anyhow::Result<(String, String)> {
+    let head = commit(repository, "git", "HEAD")?;
+    let changed = git(repository, &["stash", "create"]);
+    match changed.map_err(|why| failure::error(&code::NO_HISTORY, why))? {
+        none if none.is_empty() => Ok(("HEAD".to_owned(), head)),
+        changed => Ok(("HEAD with changes".to_owned(), changed)),
+    }
+}
+
 /// Returns the commit that a text of an option names.
-fn commit(repository: &Path, option: &str, text: &str) -> anyhow::Result<String> {
+pub fn commit(repository: &Path, option: &str, text: &str) -> anyhow::Result<String> {
     let revision = format!("{text}^{{commit}}");
     let arguments = ["rev-parse", "--verify", "--end-of-options", &revision];
     git(repository, &arguments).map_err(|why| {
@@ -170,10 +181,10 @@ fn as_user(program: &str) -> Command {
     command
 }
 
-/// The trees of a bisection.
+/// Trees of revisions.
 #[derive(Debug)]
 pub struct Trees<'a> {
-    /// The directory of the bisection.
+    /// The directory that holds them: that of the bisection.
     pub directory: &'a Path,
     pub repository: &'a Path,
     /// The command that builds a tree.
@@ -260,7 +271,7 @@ impl Trees<'_> {
 }
 
 /// Removes a tree with the rights of the user that made it.
-fn remove(path: &Path) -> anyhow::Result<()> {
+pub fn remove(path: &Path) -> anyhow::Result<()> {
     let removed = owner::result_owner().act(|| std::fs::remove_dir_all(path))?;
     match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -342,8 +342,7 @@ fn variants_alternate_on_one_file_system_and_their_costs_are_gated() {
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let lead =
-        "run ext4 --blocks 6 --sample-time 20ms --control guest-memory=off --size 700M -q --out";
+    let lead = "run ext4 --blocks 6 --sample-time 20ms --size 700M -q --out";
     let run = |out: &str, versus: [&str; 2], gate: &str| {
         let more = [
             "--versus",

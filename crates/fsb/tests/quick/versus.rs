@@ -271,3 +271,79 @@ fn variants_that_print_other_output_end_the_run() {
 fn exit_name(exit: i32) -> &'static str {
     if exit == 0 { "same" } else { "differs" }
 }
+
+/// Two revisions of a repository of git that has changes: each has a tree, and nothing is left.
+#[test]
+fn revisions_are_built_measured_and_removed() {
+    let scratch = scratch();
+    let repository = scratch.path().join("repository");
+    fs::create_dir(&repository).unwrap();
+    let script = "set -e; git init -q -b main; git config user.name a; git config user.email a@localhost; \
+                  echo 1 > number; git add number; git commit -qm one; git tag first; echo 2 > number; \
+                  git commit -qam two; echo 3 > number";
+    let made = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(&repository)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+    let run = |more: &[&str]| {
+        let lead = [
+            "run",
+            "--versus-git",
+            "first",
+            "--build",
+            "cp number built",
+            "--out",
+            "../run",
+            "--verify-same",
+        ];
+        fsb(&repository, &[&lead[..], &QUICK, more].concat()[..])
+    };
+    let differs = run(&["--", "cat", "built"]);
+    expect_code(&differs, 1);
+    let record = record(&scratch.path().join("run"));
+    let mut output: Vec<_> = record["stop_reason"]["output"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap())
+        .collect();
+    output.sort_unstable();
+    assert_eq!(
+        output,
+        ["1", "3"],
+        "the first revision and the changed files"
+    );
+    fs::remove_dir_all(scratch.path().join("run")).unwrap();
+    for (arguments, word) in [
+        (
+            &["run", "--versus-git", "nowhere", "--", "true"][..],
+            "nowhere",
+        ),
+        (
+            &[
+                "run",
+                "--versus-git",
+                "first",
+                "--build",
+                "false",
+                "--",
+                "true",
+            ],
+            "its build ended",
+        ),
+        (&["run", "--versus-git", "first"], "no command"),
+    ] {
+        let output = fsb(&repository, arguments);
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(word), "{}", stderr(&output));
+    }
+    let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(
+        fs::read_to_string(repository.join("number")).unwrap(),
+        "3\n"
+    );
+    assert!(!repository.join("built").exists());
+}

@@ -146,20 +146,14 @@ pub struct Arguments {
 }
 
 /// Runs the subcommand.
-pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
+pub fn main(mut arguments: Arguments) -> anyhow::Result<u8> {
     if !arguments.hosts.is_empty() {
         return parallel::main(&arguments.hosts);
     }
     // A form that does not exist must not be found out after an hour of measuring.
     arguments.output.resolve()?;
     let turn = Turn::of_run(arguments.allow_concurrent, arguments.wait);
-    let wipe: Vec<PathBuf> = arguments
-        .settings
-        .given
-        .list("wipe")
-        .iter()
-        .map(PathBuf::from)
-        .collect();
+    let wipe = devices_to_wipe(&arguments);
     let host = arguments
         .on
         .as_deref()
@@ -194,14 +188,38 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
             };
             return resume_set(directory, &making);
         }
-        return coordinator::resume(
+        let code = coordinator::resume(
             directory,
             &wipe,
             &arguments.output,
             arguments.verbosity,
             turn,
-        );
+        )?;
+        versus::remove_trees(directory, true)?;
+        return Ok(code);
     }
+    arguments.versus.make_trees(&mut arguments.out)?;
+    let out = arguments.out.clone();
+    let ended = begin(arguments, host, results, turn);
+    if let Some(out) = out {
+        versus::remove_trees(&out, ended.is_ok())?;
+    }
+    ended
+}
+
+fn devices_to_wipe(arguments: &Arguments) -> Vec<PathBuf> {
+    let devices = arguments.settings.given.list("wipe").iter();
+    devices.map(PathBuf::from).collect()
+}
+
+/// Makes a run of the plan that the arguments describe.
+fn begin(
+    arguments: Arguments,
+    host: Option<RemoteHost>,
+    results: Option<&ResultsPlace>,
+    turn: Turn,
+) -> anyhow::Result<u8> {
+    let wipe = devices_to_wipe(&arguments);
     let (output, verbosity, print_plan, out) = (
         arguments.output.clone(),
         arguments.verbosity,

@@ -1,6 +1,6 @@
 //! `--versus` and `--here`: compares variants of a command, on a target or in this directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_model::setting::SettingValue;
@@ -8,11 +8,15 @@ use fsb_model::variant::{self, PLACEHOLDER};
 use fsb_model::{Settings, Target, WorkloadSpec, code, failure, shell};
 use fsb_runner::plan_file::PlanFile;
 use fsb_runner::target_file::TargetFile;
+use fsb_store::{RUN_FILE, owner};
 use serde_json::Value;
 use toml::Spanned;
 
 use super::work::{Here, check_on_path, check_program};
+use crate::exit::{Second, Signals};
 use crate::help::heading;
+use crate::results;
+use crate::run::revisions::{self, Trees};
 
 /// Options of variants.
 #[derive(Debug, Args)]
@@ -21,6 +25,15 @@ pub struct VersusArguments {
     #[arg(long, value_name = "NAME=TEXT", num_args = 1.., hide_short_help = true, help_heading = heading::COMMAND,
         conflicts_with_all = ["resume", "hosts"])]
     versus: Vec<String>,
+    /// Measure the command in a tree of each revision of git; one REV is compared with the present
+    /// state of tracked files
+    #[arg(long, value_name = "REV", num_args = 1..=2, hide_short_help = true, help_heading = heading::COMMAND,
+        conflicts_with_all = ["versus", "here", "resume", "hosts", "on", "runs", "print_plan", "suite", "preset",
+            "workloads", "tree", "trace", "input"])]
+    versus_git: Vec<String>,
+    /// With --versus-git: command to run once in each tree, before anything is measured
+    #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND, requires = "versus_git")]
+    build: Option<String>,
     /// Measure commands in this directory, as your user and not durably, for at most 1m; each
     /// TARGET is one
     #[arg(long, hide_short_help = true, help_heading = heading::COMMAND,
@@ -44,9 +57,12 @@ pub struct VersusArguments {
     #[arg(long, short = 'S', value_name = "SHELL", hide_short_help = true, help_heading = heading::COMMAND,
         requires = "here")]
     shell: Option<String>,
-    /// The commands that stand in place of targets.
+    /// The commands that stand in place of targets, or the trees of revisions.
     #[arg(skip)]
     commands: Vec<Variant>,
+    /// The directory that holds these trees.
+    #[arg(skip)]
+    trees: Option<PathBuf>,
 }
 
 /// A variant with its name.
@@ -63,6 +79,46 @@ const WHOLE: &str = "{} ";
 const LABEL: &str = "command";
 
 impl VersusArguments {
+    /// Makes and builds the trees of revisions beside the run directory, which gets a name.
+    pub fn make_trees(&mut self, out: &mut Option<PathBuf>) -> anyhow::Result<()> {
+        let Some(first) = self.versus_git.first() else {
+            return Ok(());
+        };
+        let repository = revisions::repository()?;
+        let mut wanted = vec![(
+            first.clone(),
+            revisions::commit(&repository, OPTION, first)?,
+        )];
+        wanted.push(match self.versus_git.get(1) {
+            Some(second) => (
+                second.clone(),
+                revisions::commit(&repository, OPTION, second)?,
+            ),
+            None => revisions::present(&repository)?,
+        });
+        let run = out.get_or_insert_with(|| results::default_directory(NAME_OF_RUN));
+        let directory = trees_of(run);
+        let trees = Trees {
+            directory: &directory,
+            repository: &repository,
+            build: self.build.as_deref(),
+            signals: &Signals::catch(Second::Ends)?,
+        };
+        for (name, revision) in wanted {
+            let built = trees.make(&revision);
+            if !matches!(built, Ok(Ok(()))) {
+                trees.remove_all()?;
+            }
+            built?.map_err(|why| {
+                failure::error(&code::INVALID_VALUE, format!("{OPTION} {name}: {why}"))
+            })?;
+            let text = trees.path(&revision)?.display().to_string();
+            self.commands.push(Variant { name, text });
+        }
+        self.trees = Some(directory);
+        Ok(())
+    }
+
     /// Makes a target of this directory, and variants of commands that stand in place of targets.
     /// Returns where they run; `None` without `--here`.
     pub fn here(
@@ -72,6 +128,18 @@ impl VersusArguments {
     ) -> anyhow::Result<Option<Here>> {
         if command.is_empty() && !self.versus.is_empty() {
             *command = vec![WHOLE.to_owned()];
+        }
+        if let Some(trees) = &self.trees {
+            targets.push(owner::absolute(trees)?.display().to_string());
+            if command.is_empty() {
+                let message = format!("{OPTION}: no command to measure");
+                let advice = "write it last: fsb run --versus-git main -- make test";
+                return Err(failure::advised(&code::MISSING, message, advice));
+            }
+            return Ok(Some(Here {
+                directory: PLACEHOLDER.into(),
+                warm_up: 0,
+            }));
         }
         if !self.here {
             return Ok(None);
@@ -157,7 +225,8 @@ impl VersusArguments {
 
     /// Replaces the target of the plan by one for each variant.
     pub fn apply(self, plan: &mut PlanFile, runs_here: bool) -> anyhow::Result<()> {
-        if self.here {
+        let in_place = self.here || self.trees.is_some();
+        if in_place {
             for_this_directory(&mut plan.settings);
         }
         let mut variants = self.commands.clone();
@@ -167,7 +236,7 @@ impl VersusArguments {
         if variants.is_empty() {
             return Ok(());
         }
-        if variants.len() < 2 && !self.here {
+        if variants.len() < 2 && !in_place {
             let message = format!("--versus: {} is the only variant", variants[0].name);
             let advice = "name two or more: --versus old=TEXT new=TEXT";
             return Err(failure::advised(&code::MISSING, message, advice));
@@ -188,7 +257,7 @@ impl VersusArguments {
         }
         plan.targets.clear();
         for mut variant in variants {
-            if runs_here && !self.here {
+            if runs_here && !in_place {
                 variant.text = absolute(&variant.text);
                 for workload in &plan.workloads {
                     check(workload, &variant)?;
@@ -220,6 +289,26 @@ fn for_this_directory(settings: &mut Settings) {
     }
     if !settings.has("keep_affected") {
         settings.set("keep_affected", SettingValue::Flag(true));
+    }
+}
+
+const OPTION: &str = "--versus-git";
+/// The name of a run of revisions, which is needed before its targets are known.
+const NAME_OF_RUN: &str = "git";
+
+/// Returns the directory of the trees of a run. A killed run that is resumed finds them there.
+fn trees_of(run: &Path) -> PathBuf {
+    let mut name = run.as_os_str().to_owned();
+    name.push(".git-trees");
+    name.into()
+}
+
+/// Removes the trees of a run, if it has some and they are not needed to resume it.
+pub fn remove_trees(run: &Path, is_done: bool) -> anyhow::Result<()> {
+    let trees = trees_of(run);
+    match is_done || !run.join(RUN_FILE).exists() {
+        true => revisions::remove(&trees),
+        false => Ok(()),
     }
 }
 
