@@ -60,10 +60,10 @@ fn headline(checks: &[Check], theta: f64) -> String {
     let (slower, passed) = (count(CheckOutcome::fails), count(CheckOutcome::passes));
     match (checks.len(), slower, checks.len() - passed - slower) {
         (0, ..) => "Nothing is compared".to_owned(),
-        (_, 0, 0) => format!("Passed: {all} exclude a slowdown of more than {theta}"),
-        (_, 0, open) => {
-            format!("Cannot tell: {open} of {all} do not exclude a slowdown of more than {theta}")
-        }
+        (_, 0, 0) => format!("Passed: a slowdown of more than {theta} is excluded in {all}"),
+        (_, 0, open) => format!(
+            "Cannot tell: a slowdown of more than {theta} is not excluded in {open} of {all}"
+        ),
         (_, _, 0) => format!("Slower by more than {theta}: {slower} of {all}"),
         (_, _, open) => {
             format!("Slower by more than {theta}: {slower} of {all}; {open} cannot tell")
