@@ -111,7 +111,7 @@ error_codes! {
     INVALID_BISECTION = "bisect/invalid-directory", REQUEST, "The directory holds no bisection to resume.", "Name the directory that fsb bisect made.";
     NO_HISTORY = "bisect/no-history", REQUEST, "No line of commits leads from --good to --bad.", "Name two commits of one branch.";
     UNBUILT_END = "bisect/end-not-built", REQUEST, "The good or the bad end cannot be built.", "Correct --build, or name another end.";
-    FAILED_END = "bisect/end-failed", TRIALS, "The work fails on an end.", "Correct the command, or name another end.";
+    FAILED_END = "bisect/end-failed", TRIALS, "The work fails on an end, or too often.", "Correct the command, or name another end.";
     OUT_OF_TIME = "bisect/out-of-time", REQUEST, "The budget ended before the answer.", "Resume it with a larger --budget.";
     PROGRAM = "record/cannot-run", REQUEST, "The program to record cannot be run.", "Check its path and permissions.";
     NOT_RECORDED = "record/refused", MACHINE, "The program cannot be recorded.", "Follow the advice in the message.";

@@ -4,7 +4,7 @@ use fsb_stats::bisection::{Doubt, Ending, Place, Ratio, Search, Settings, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::screen::{WIDTH, paragraph};
-use crate::show::{Change, counted, listed_or_counted, minus, percent};
+use crate::show::{Change, counted, listed_or_counted, minus, percent, percent_above};
 
 /// The schema of the document.
 pub const SCHEMA: &str = "fsbench/bisect/1";
@@ -199,11 +199,16 @@ impl Bisection {
                 logs.extend(&other.log_ratios);
             }
         }
-        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+        let change = match logs.len() {
+            0 => "no value".to_owned(),
+            pairs => {
+                let mean = logs.iter().sum::<f64>() / pairs as f64;
+                minus(&Change::between(libm::exp(mean), None).text())
+            }
+        };
         let [earlier, later] = [step.earlier, step.later].map(|at| self.candidates[at].short());
         let mut text = format!(
-            "{run}: {later} against {earlier}: {} in {}",
-            minus(&Change::between(libm::exp(mean), None).text()),
+            "{run}: {later} against {earlier}: {change} in {}",
             counted(logs.len(), "pair"),
         );
         let mut likeliest: Option<(Place, f64)> = None;
@@ -269,7 +274,7 @@ impl Bisection {
                     ),
                     format!(
                         "The bad end is slower by at most {}; differences below {} do not count (--theta).",
-                        percent((most * 1e3).ceil() / 1e3),
+                        percent_above(most),
                         percent(self.theta)
                     ),
                 ]

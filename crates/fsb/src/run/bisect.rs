@@ -26,6 +26,8 @@ pub const FILE: &str = "bisect.json";
 const LARGEST: u64 = 64 << 20;
 /// The names of both targets of a step.
 const NAMES: [&str; 2] = ["earlier", "later"];
+/// The number of steps without a value in a row that ends a bisection.
+const MOST_EMPTY: usize = 3;
 /// The placeholder in targets and commands.
 pub const PLACEHOLDER: &str = fsb_model::variant::PLACEHOLDER;
 
@@ -214,13 +216,6 @@ impl BisectionRun<'_> {
                 return self.exclude(at, error, &code::FAILED_END);
             }
         }
-        if log_ratios.is_empty() {
-            let message = format!(
-                "{run} has no pair of values: see fsb report {}",
-                path.display()
-            );
-            return Err(failure::error(&code::FAILED_END, message));
-        }
         let [earlier, later] = pair;
         let step = Step {
             purpose,
@@ -233,7 +228,23 @@ impl BisectionRun<'_> {
         if let Some(standing) = self.document.standing() {
             self.print(&standing);
         }
-        Ok(())
+        self.check_values(&path, &trials)
+    }
+
+    /// Ends a bisection whose last steps have no pair of values: the work fails too often.
+    fn check_values(&self, last: &Path, trials: &[Trial]) -> anyhow::Result<()> {
+        let steps = self.document.steps.iter().rev().take(MOST_EMPTY);
+        let empty = steps.filter(|step| step.step.log_ratios.is_empty()).count();
+        if empty < MOST_EMPTY {
+            return Ok(());
+        }
+        let mut errors = trials.iter().filter_map(|trial| trial.error.as_deref());
+        let message = format!(
+            "{MOST_EMPTY} steps in a row have no pair of values, because the work fails too often: {}",
+            errors.next().unwrap_or("it gave no value")
+        );
+        let help = format!("see fsb report {}", last.display());
+        Err(failure::advised(&code::FAILED_END, message, help))
     }
 
     /// Gives each step a seed of its own, if the user chose the first one.

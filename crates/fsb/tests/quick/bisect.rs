@@ -1,6 +1,7 @@
 //! `fsb bisect` on lists: answers, refusals, and bisections that continue.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::Value;
@@ -154,4 +155,53 @@ fn wrong_requests_are_refused() {
         .map(|(arguments, code)| (&arguments[..], *code))
         .collect();
     expect_refusals("bisect", scratch.path(), &requests);
+}
+
+#[test]
+fn a_candidate_whose_work_fails_is_skipped() {
+    let scratch = scratch();
+    let list = "bisect --candidates 0.01,x,0.01,y,0.05 --sample-time 1ms --durable no --out b -q";
+    let arguments = [&words(list)[..], &["--", "sleep {}"]].concat();
+    let output = succeeds(scratch.path(), &arguments);
+    let known = document(scratch.path(), "b");
+    let place = &known["ending"]["place"];
+    assert_eq!(
+        (&place["earlier"], &place["later"]),
+        (&2.into(), &4.into()),
+        "{known:#}"
+    );
+    let text = stdout(&output);
+    assert!(
+        text.contains("Between them, y cannot be measured"),
+        "{text}"
+    );
+    let reason = known["candidates"][3]["state"]["excluded"].as_str();
+    assert!(
+        reason.is_some_and(|reason| reason.contains("sleep y")),
+        "{known:#}"
+    );
+}
+
+#[test]
+fn work_that_fails_once_costs_a_pair_and_work_that_fails_always_ends_with_an_error() {
+    let scratch = scratch();
+    let marks = scratch.path().join("marks");
+    fs::create_dir(&marks).unwrap();
+    fs::set_permissions(&marks, PermissionsExt::from_mode(0o777)).unwrap();
+    let shown = marks.display();
+    let once = format!("test -e {shown}/{{}} || {{ touch {shown}/{{}}; exit 3; }}; sleep {{}}");
+    let list = "bisect --candidates 0.01,0.05 --sample-time 1ms --durable no -q";
+    let writable = marks.to_str().unwrap();
+    let arguments = [
+        &words(list)[..],
+        &["--out", "a", "--writable", writable, "--", &once],
+    ]
+    .concat();
+    succeeds(scratch.path(), &arguments);
+    let arguments = [&words(list)[..], &["--out", "b", "--", "sleep {}; exit 3"]].concat();
+    let error = fails(scratch.path(), &arguments, 4, "bisect/end-failed");
+    assert!(
+        text_of(&error).contains("the good end 0.01 cannot be measured"),
+        "{error}"
+    );
 }
