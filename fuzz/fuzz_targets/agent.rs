@@ -16,7 +16,7 @@ const SETUP: &str = r#"{"targets": [], "size": 1, "dir": "/", "wipe": [], "contr
 /// Builds a request from its type, so that a new field is a compile error here.
 fn request(method: Method) -> MeasureRequest {
     MeasureRequest {
-        slots: vec![SlotTrial { slot: 0, trial_seed: 1 }],
+        slots: vec![SlotTrial { slot: 0, trial_seed: 1, variant: None }],
         workload: WorkloadSpec::new("read", Default::default()),
         sizing: Sizing { size: 1, cpus: 1 },
         method,

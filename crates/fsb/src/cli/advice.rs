@@ -68,7 +68,7 @@ static FOREIGN: &[Foreign] = &[
     },
     Foreign {
         commands: &["run", "choose"],
-        options: &["-n", "--loops", "--count", "--repeat", "--iterations"],
+        options: &["--loops", "--count", "--repeat", "--iterations"],
         help: "set the number of repetitions with --blocks 10",
     },
     Foreign {

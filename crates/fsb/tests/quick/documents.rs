@@ -120,8 +120,10 @@ fn calls() -> BTreeSet<Vec<String>> {
 }
 
 /// Options of `fsb run` without a value.
-const SWITCHES: [&str; 13] = [
+const SWITCHES: [&str; 15] = [
     "--gate",
+    "--here",
+    "--verify-same",
     "--risky",
     "--mkfs-defaults",
     "--verify",
@@ -151,6 +153,10 @@ fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {
             word if SWITCHES.contains(&word) || word.starts_with("--verify=") => {
                 options.push([word, ""])
             }
+            "--versus" | "--versus-git" | "-L" => {
+                options.push([word, words.next().expect("a value")]);
+                options.extend(words.next().map(|word| [word, ""]));
+            }
             word if word.starts_with('-') => options.push([word, words.next().expect("a value")]),
             word => targets.push(word),
         }
@@ -170,10 +176,15 @@ fn plans(words: &[String]) {
         .filter(|[name, _]| *name != "--kernel")
         .flatten()
         .filter(|word| !word.is_empty());
+    // Programs of variants are looked for.
+    for (_, path) in words.iter().filter_map(|word| word.split_once("=./")) {
+        fs::create_dir_all(directory.path().join(path).parent().unwrap()).unwrap();
+        fs::write(directory.path().join(path), "").unwrap();
+    }
     let line: Vec<&str> = ["run", "--print-plan"]
         .into_iter()
-        .chain(options.copied())
         .chain(targets)
+        .chain(options.copied())
         .chain(command)
         .collect();
     let output = succeeds(directory.path(), &line);
@@ -254,10 +265,13 @@ fn every_command_that_is_documented_does_what_it_says() {
         let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
         seen.insert(arguments[0]);
         match arguments[0] {
+            // Only a repository has revisions.
+            "run" if words.iter().any(|word| word == "--versus-git") => {}
             "run" => {
                 plans(words);
-                // Presets are measured on real file systems.
-                if !words.iter().any(|word| word == "--preset") {
+                // Presets are measured on real file systems, and programs of others are not here.
+                let elsewhere = ["--preset", "--here", "--versus"];
+                if !words.iter().any(|word| elsewhere.contains(&word.as_str())) {
                     small_runs.insert(small_run(words));
                 }
             }

@@ -392,8 +392,8 @@ impl Script {
         }
     }
 
-    /// Returns the seconds that the shell of a line takes if the line does nothing; `None` without a
-    /// shell.
+    /// Returns the seconds that the shell of a line takes if the line does nothing; `None` without
+    /// a shell.
     pub(super) fn shell_start(&self, around: &Surroundings) -> Result<Option<f64>, EngineError> {
         if matches!(self, Script::Words(_)) {
             return Ok(None);

@@ -33,7 +33,7 @@ pub struct CommandArguments {
     #[arg(long, short = 'p', value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
     prepare: Option<String>,
     /// Command to run after each trial
-    #[arg(long, short = 'c', value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
+    #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
     cleanup: Option<String>,
     /// Run in the directory that earlier runs left, instead of a new one for each run
     #[arg(long, hide_short_help = true, help_heading = heading::COMMAND)]
