@@ -7,7 +7,7 @@
 use fsb_model::Better;
 use fsb_model::set::GapReason;
 use fsb_stats::compare::{Document, Finding, OURS, Operation};
-use fsb_stats::{Interval, Unjudged, Verdict};
+use fsb_stats::{Comparison, Interval, Unjudged, Verdict};
 
 use crate::compare::between::{unjudged_at, unjudged_of};
 use crate::compare::case_label;
@@ -159,6 +159,8 @@ struct JudgedRatio {
     interval: Interval,
     verdict: Verdict,
     better: Better,
+    /// Whether it is a cost, not a speed.
+    is_cost: bool,
 }
 
 impl JudgedRatio {
@@ -179,6 +181,10 @@ impl JudgedRatio {
     /// Completes a check that has names only.
     fn complete(self, theta: f64, check: Check) -> Check {
         let (outcome, up_to) = (self.outcome(theta), self.up_to());
+        let [is_worse, is_not_worse, may_be_worse] = match self.is_cost {
+            false => ["is slower", "is not slower", "may be slower"],
+            true => ["needs more", "does not need more", "may need more"],
+        };
         let mut check = Check {
             outcome,
             ratio: Some((self.ratio, self.interval)),
@@ -193,16 +199,16 @@ impl JudgedRatio {
         check.text = match outcome {
             CheckOutcome::Slower => {
                 format!(
-                    "{candidate} is slower than {baseline} at {case}: {change}, and the threshold is {theta}"
+                    "{candidate} {is_worse} than {baseline} at {case}: {change}, and the threshold is {theta}"
                 )
             }
             CheckOutcome::Passed => {
                 format!(
-                    "{candidate} is not slower than {baseline} by more than {theta} at {case}: {change}"
+                    "{candidate} {is_not_worse} than {baseline} by more than {theta} at {case}: {change}"
                 )
             }
             _ => format!(
-                "cannot tell: {candidate} may be slower than {baseline} by up to {} at {case}: {change}",
+                "cannot tell: {candidate} {may_be_worse} than {baseline} by up to {} at {case}: {change}",
                 percent_above(up_to)
             ),
         };
@@ -287,6 +293,7 @@ fn of_operation(document: &Document, operation: &Operation, set: &str, is_own: b
                 interval: Interval { lo, hi },
                 verdict: level.verdict,
                 better: operation.better,
+                is_cost: false,
             })
         });
     let Some(judged) = judged else {
@@ -397,7 +404,7 @@ fn others(summary: &Summary) -> impl Iterator<Item = &TargetSummary> {
         .map(|(_, target)| target)
 }
 
-fn of_cell(
+pub(crate) fn of_cell(
     summary: &Summary,
     case: &Workload,
     target: &TargetSummary,
@@ -438,6 +445,7 @@ fn of_cell(
             interval: found.interval?,
             verdict: found.verdict,
             better: case.better,
+            is_cost: false,
         })
     });
     let Some(judged) = judged else {
@@ -455,6 +463,28 @@ fn of_cell(
         check.refuse(&lost.reason);
     }
     check
+}
+
+/// Returns the check of a cost of a run, of which less is better. `names` are those of the cost at
+/// its case, the target and the baseline.
+pub(crate) fn of_cost(names: [&str; 3], found: Option<&Comparison>, theta: f64) -> Check {
+    let [case, candidate, _] = names;
+    let text = not_judged(candidate, case, "its values are not known, or 0");
+    let check = Check::without_ratio(names, CheckOutcome::NotJudged, text);
+    let judged = found.filter(|found| found.verdict != Verdict::NotJudged);
+    let judged = judged.and_then(|found| {
+        Some(JudgedRatio {
+            ratio: found.ratio,
+            interval: found.interval?,
+            verdict: found.verdict,
+            better: Better::Lower,
+            is_cost: true,
+        })
+    });
+    match judged {
+        None => check,
+        Some(judged) => judged.complete(theta, check),
+    }
 }
 
 /// Returns the check of a bound of the 99th percentile.

@@ -26,6 +26,7 @@ pub mod escape;
 mod figure;
 pub mod fleet;
 mod format;
+pub mod gate;
 mod judged;
 pub mod live;
 pub mod mark;

@@ -64,7 +64,7 @@ pub(super) fn advice(
 }
 
 /// Formats an estimated duration: whole seconds, and whole minutes from 90 s to an hour.
-pub(super) fn rough(seconds: f64) -> String {
+pub(crate) fn rough(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => show_duration(Duration::from_secs_f64(s.round())),
         s if s < 3570.0 => format!("{:.0} min", s / 60.0),

@@ -13,7 +13,6 @@ mod device;
 mod earlier;
 pub(crate) mod environment;
 mod facts;
-pub mod gate;
 mod geometry;
 pub(crate) mod headline;
 mod inputs;
@@ -40,6 +39,7 @@ mod unproven;
 mod warnings;
 mod withheld;
 
+pub(crate) use advice::rough;
 pub use cases::{CaseNow, case_states};
 pub use causes::{Cause, CauseKind, Explanation};
 pub use claims::{ClaimValues, PublishedClaim, PublishedClaims};

@@ -19,6 +19,7 @@ use fsb_results::sets::{self, Sets, Trust};
 use fsb_stats::compare::{Collected, ConditionDifference, Document, Single};
 use fsb_store::{input, owner};
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
@@ -155,8 +156,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         let conditions = std::mem::take(&mut document.conditions);
         print_data(&by_target_text(&conditions, &comparison.by_target))?;
     }
-    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-    let gate = is_gate.then(|| comparison.gate(&acknowledged, today));
+    let gate = is_gate.then(|| comparison.gate(&acknowledged, today()));
     let (answer, checks) = gate.transpose()?.unzip();
     let mut report = Report::of_comparison(&comparison.document, detail.as_deref());
     if let Some(checks) = &checks {
@@ -177,8 +177,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
 }
 
+/// Returns the day in UTC.
+pub(super) fn today() -> Date {
+    Timestamp::now().to_zoned(TimeZone::UTC).date()
+}
+
 /// Reads the file of acknowledged slowdowns; none without a file.
-fn acknowledged(path: Option<&Path>) -> anyhow::Result<Acknowledgements> {
+pub(super) fn acknowledged(path: Option<&Path>) -> anyhow::Result<Acknowledgements> {
     let Some(path) = path else {
         return Ok(Acknowledgements::default());
     };

@@ -365,7 +365,7 @@ fn variants_alternate_on_one_file_system_and_their_costs_are_gated() {
     );
     expect_code(&failed, 1);
     assert!(
-        stderr(&failed).contains("failed: new at {} file"),
+        stderr(&failed).contains("failed: new needs more than old at bytes of {} file"),
         "{}",
         stderr(&failed)
     );

@@ -163,7 +163,35 @@ fn a_gate_passes_fails_or_cannot_tell() {
         "warning/gate-failed",
     );
     let why = message(&failed, "warning/gate-failed");
-    assert!(why["message"].as_str().unwrap().contains("failed: new at "));
+    assert!(
+        why["message"]
+            .as_str()
+            .unwrap()
+            .contains("failed: new is slower than old at ")
+    );
+    let known = "[[acknowledged]]\ncase = '*'\ntarget = 'new'\nup_to = '99%'\nuntil = '9999-12-31'\nreason = 'known'\n";
+    fs::write(scratch.path().join("known.toml"), known).unwrap();
+    let lead = [
+        "run",
+        "old=null",
+        "new=null,slowdown=30%",
+        "--seed",
+        "5",
+        "--fail-if",
+        "slower",
+    ];
+    let output = fsb_json(
+        scratch.path(),
+        &[&lead[..], &QUICK, &["--acknowledge", "known.toml"]].concat()[..],
+    );
+    expect_code(&output, 0);
+    let why = message(&output, "note/gate-passed");
+    assert!(
+        why["message"]
+            .as_str()
+            .unwrap()
+            .contains("acknowledged: new at ")
+    );
 }
 
 #[test]

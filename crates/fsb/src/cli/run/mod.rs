@@ -4,6 +4,7 @@ mod parallel;
 mod versus;
 mod work;
 
+use fsb_results::acknowledged::Acknowledgements;
 use fsb_results::{StoredRun, summary};
 use std::path::{Path, PathBuf};
 
@@ -11,8 +12,8 @@ use clap::Args;
 use fsb_model::setting::SettingValue;
 use fsb_model::units::{parse_duration, percent_text};
 use fsb_model::{Bytes, Place, Plan, Settings, Target, code, failure, notice};
+use fsb_report::gate::Gate;
 use fsb_report::series;
-use fsb_report::summary::gate::Gate;
 use fsb_report::summary::{BoundState, bounds};
 use fsb_runner::plan_file::{self, PlanFile, typed};
 use fsb_runner::shipped_plan::{self, ShippedPlan};
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use self::versus::VersusArguments;
 use self::work::TraceArguments;
+use super::compare::{self, today};
 use super::plan_text::{background, is_plan, read_plan, read_preset, workloads};
 use super::settings::{self, SettingArguments};
 use crate::exit;
@@ -134,6 +136,9 @@ pub struct Arguments {
     #[arg(long, value_name = "GATE", hide_short_help = true, help_heading = heading::OUTPUT,
         conflicts_with_all = ["runs", "on", "resume", "gate"])]
     fail_if: Option<String>,
+    /// TOML file of known slowdowns that pass --fail-if, up to an amount and a day
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = heading::OUTPUT, requires = "fail_if")]
+    acknowledge: Option<PathBuf>,
     /// Print the complete plan and exit
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
     print_plan: bool,
@@ -228,6 +233,7 @@ fn begin(
     );
     let (runs, gate) = (arguments.runs, arguments.gate);
     let fail_if = arguments.fail_if.as_deref().map(read_gate).transpose()?;
+    let acknowledged = compare::acknowledged(arguments.acknowledge.as_deref())?;
     let mut file = plan(arguments)?;
     if let Some(by) = fail_if.as_ref().and_then(|gate| gate.by) {
         if file.settings.has("theta") {
@@ -322,7 +328,9 @@ fn begin(
         return gate_code(&out);
     }
     match fail_if {
-        Some(gate) if [exit::DONE, exit::TRIALS].contains(&code) => fail_if_code(&gate, &out),
+        Some(gate) if [exit::DONE, exit::TRIALS].contains(&code) => {
+            fail_if_code(&gate, &acknowledged, &out)
+        }
         _ => Ok(code),
     }
 }
@@ -336,15 +344,29 @@ fn read_gate(text: &str) -> anyhow::Result<Gate> {
 }
 
 /// Judges the targets of a run. Returns the exit code.
-fn fail_if_code(gate: &Gate, directory: &Path) -> anyhow::Result<u8> {
+fn fail_if_code(
+    gate: &Gate,
+    acknowledged: &Acknowledgements,
+    directory: &Path,
+) -> anyhow::Result<u8> {
     let run = StoredRun::read(directory)?;
-    let answer = gate.answer(&summary::of_stored(&run), &run.record);
-    let text = format!("--fail-if: {}", answer.sentence());
+    let mut answer = gate.answer(&summary::of_stored(&run), &run.record);
+    let applied = acknowledged.apply(&mut answer.checks, today());
+    let mut text = format!("--fail-if: {}", answer.sentence());
+    for (what, cases) in [
+        ("acknowledged", &applied.passed),
+        ("not acknowledged", &applied.refused),
+        ("acknowledged cases that are not compared", &applied.unused),
+    ] {
+        if !cases.is_empty() {
+            text += &format!("; {what}: {}", cases.join("; "));
+        }
+    }
     let worst = answer.largest();
     match answer.state() {
         BoundState::Pass => {
             let fields = [
-                ("judged", answer.rows.len().into()),
+                ("judged", answer.checks.len().into()),
                 ("excluded", worst.into()),
             ];
             notify(&notice::GATE_PASSED, fields, &text);

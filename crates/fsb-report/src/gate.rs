@@ -7,14 +7,14 @@
 
 use std::str::FromStr;
 
-use fsb_model::units::{parse_percent, percent_text};
+use fsb_model::units::parse_percent;
 use fsb_model::{Better, RunRecord, nearest};
-use fsb_stats::{Comparison, LEVEL, Verdict, blocks_to_scale};
+use fsb_stats::{Comparison, LEVEL, blocks_to_scale};
 
-use super::advice::rough;
-use super::costs::{GATED, compare_metric};
-use super::model::{BoundState, Numbers};
+use crate::check::{self, Check, CheckOutcome};
 use crate::show::{counted, percent, percent_above, some_of};
+use crate::summary::costs::{GATED, compare_metric};
+use crate::summary::{BoundState, MeasuredCell, Summary, Workload, rough};
 
 /// A message names at most this number of cases.
 const NAMED: usize = 3;
@@ -103,39 +103,57 @@ impl Gate {
         }
     }
 
-    /// Returns the answer of a run.
-    pub fn answer(&self, numbers: &Numbers, record: &RunRecord) -> GateAnswer {
-        let mut rows = Vec::new();
+    /// Returns the answer of a run, one check for each case of each target that is meant.
+    pub fn answer(&self, summary: &Summary, record: &RunRecord) -> GateAnswer {
+        let is_meant = |name: &str| self.target.as_deref().is_none_or(|target| target == name);
         let metric = GATED.iter().find(|(word, _)| Some(*word) == self.metric);
-        let of_metric = match metric {
-            Some((_, name)) => compare_metric(&numbers.cases, record, name),
+        let found = match metric {
+            Some((_, name)) => compare_metric(&summary.cases, record, name),
             None => Vec::new(),
         };
-        for (place, case) in numbers.cases.iter().enumerate() {
-            for (at, target) in numbers.targets.iter().enumerate() {
-                let is_meant = self.target.as_ref().is_none_or(|name| *name == target.name);
-                if at == numbers.baseline || !is_meant {
+        let of_metric = |case, target| find(&found, (case, target));
+        let (mut checks, mut seconds) = (Vec::new(), Some(0.0));
+        for (place, case) in summary.cases.iter().enumerate() {
+            for (at, target) in summary.targets.iter().enumerate() {
+                if at == summary.baseline || !is_meant(&target.name) {
                     continue;
                 }
                 let cell = &case.cells[at];
-                let is_whole = cell.lost.is_empty() && case.withheld.is_none();
-                let (compared, better) = match metric {
-                    None => (cell.against.as_ref(), case.better),
-                    Some(_) => (find(&of_metric, (place, at)), Better::Lower),
+                let (check, compared, better) = match metric {
+                    None => (
+                        check::of_cell(summary, case, target, cell),
+                        cell.against.as_ref(),
+                        case.better,
+                    ),
+                    Some((word, _)) => {
+                        let compared =
+                            of_metric(place, at).filter(|_| is_judged(summary, case, cell));
+                        let name = format!("{word} of {}", case.workload);
+                        let names = [&name, &target.label(), &summary.baseline_name()];
+                        let names = names.map(String::as_str);
+                        let check = check::of_cost(names, compared, summary.theta);
+                        (check, compared, Better::Lower)
+                    }
                 };
-                let compared = compared.filter(|_| is_whole && numbers.unjudged.is_none());
-                rows.push(GateRow {
-                    case: case.workload.clone(),
-                    target: target.label(),
-                    state: state_of(compared, better, numbers),
-                });
+                if check.outcome == CheckOutcome::CannotTell {
+                    let missing = compared.and_then(|found| missing_time(found, better, summary));
+                    seconds = seconds.and_then(|known: f64| Some(known.max(missing?)));
+                }
+                checks.push(check);
             }
         }
-        let left_out = numbers.left_out.clone();
+        for label in &summary.left_out {
+            checks.push(check::missing_check(
+                label,
+                "the run",
+                "",
+                "the budget left it out",
+            ));
+        }
         GateAnswer {
-            theta: numbers.theta,
-            rows,
-            left_out,
+            theta: summary.theta,
+            checks,
+            seconds: seconds.filter(|seconds| *seconds > 0.0),
         }
     }
 }
@@ -145,60 +163,25 @@ fn find(all: &[((usize, usize), Comparison)], place: (usize, usize)) -> Option<&
     found.map(|(_, comparison)| comparison)
 }
 
-/// The answer of a case about a target.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RowState {
-    /// It is worse by at least the first amount, at most by the second.
-    Worse(f64, f64),
-    /// It is worse by at most this amount, which is below the threshold.
-    UpTo(f64),
-    /// It may be worse by this amount. The seconds after which that is probably decided are absent
-    /// if none are known to be enough.
-    Open(f64, Option<f64>),
-    /// It is not compared.
-    NotJudged,
+/// Returns whether a cost may be judged: as for the time of the case, no trial may be lost.
+fn is_judged(summary: &Summary, case: &Workload, cell: &MeasuredCell) -> bool {
+    summary.unjudged.is_none() && case.withheld.is_none() && cell.lost.is_empty()
 }
 
-/// A case of a target.
-#[derive(Debug, Clone, PartialEq)]
-pub struct GateRow {
-    /// The label of the case.
-    pub case: String,
-    /// The label of the target.
-    pub target: String,
-    /// The answer.
-    pub state: RowState,
-}
-
-/// Returns what a comparison says. Amounts are shares of the baseline: 0.05 for 5 % more time.
-fn state_of(compared: Option<&Comparison>, better: Better, numbers: &Numbers) -> RowState {
-    let judged = compared.filter(|comparison| comparison.verdict != Verdict::NotJudged);
-    let Some((comparison, interval)) =
-        judged.and_then(|comparison| Some((comparison, comparison.interval?)))
-    else {
-        return RowState::NotJudged;
-    };
+/// Returns the further seconds after which a case is probably decided. `None` if no time is known
+/// to be enough.
+fn missing_time(found: &Comparison, better: Better, summary: &Summary) -> Option<f64> {
+    let interval = found.interval?;
     let (least, most) = match better {
         Better::Lower => (interval.lo, interval.hi),
         Better::Higher => (1.0 / interval.hi, 1.0 / interval.lo),
     };
-    let limit = 1.0 + numbers.theta;
-    // Among equal values, the end of an interval may be beyond θ by a rounding error.
-    if most <= limit * (1.0 + 1e-9) {
-        return RowState::UpTo((most - 1.0).max(0.0));
-    }
-    if comparison.verdict == Verdict::Slower {
-        return RowState::Worse(least - 1.0, most - 1.0);
-    }
     let half_width = (most / least).ln() / 2.0;
-    let distance = (limit / (least * most).sqrt()).ln().abs();
-    let level = comparison.nominal_level.unwrap_or(LEVEL);
-    let blocks = blocks_to_scale(comparison.n, level, LEVEL, distance / half_width);
-    let seconds = blocks.and_then(|blocks| {
-        let further = blocks.saturating_sub(comparison.n as u32).max(1);
-        Some(f64::from(further) * numbers.per_block?)
-    });
-    RowState::Open(most - 1.0, seconds)
+    let distance = ((1.0 + summary.theta) / (least * most).sqrt()).ln().abs();
+    let level = found.nominal_level.unwrap_or(LEVEL);
+    let blocks = blocks_to_scale(found.n, level, LEVEL, distance / half_width)?;
+    let further = blocks.saturating_sub(found.n as u32).max(1);
+    Some(f64::from(further) * summary.per_block?)
 }
 
 /// The answer of a gate.
@@ -206,22 +189,21 @@ fn state_of(compared: Option<&Comparison>, better: Better, numbers: &Numbers) ->
 pub struct GateAnswer {
     /// The threshold, 0.03 for 3 %.
     pub theta: f64,
-    /// Every compared case of every target.
-    pub rows: Vec<GateRow>,
-    /// Labels of the cases that were not measured.
-    pub left_out: Vec<String>,
+    /// Every case of every target that is judged.
+    pub checks: Vec<Check>,
+    /// Further seconds after which the open cases are probably decided; absent if there are none,
+    /// or if no time is known to be enough.
+    pub seconds: Option<f64>,
 }
 
 impl GateAnswer {
     /// Returns whether it passed, failed, or cannot tell.
     pub fn state(&self) -> BoundState {
-        let is_worse = |row: &GateRow| matches!(row.state, RowState::Worse(..));
-        let is_kept = |row: &GateRow| matches!(row.state, RowState::UpTo(_));
-        if self.rows.iter().any(is_worse) {
+        if self.checks.iter().any(|check| check.outcome.fails()) {
             return BoundState::Fail;
         }
-        let all_kept = self.rows.iter().all(is_kept) && self.left_out.is_empty();
-        match all_kept && !self.rows.is_empty() {
+        let all_pass = self.checks.iter().all(|check| check.outcome.passes());
+        match all_pass && !self.checks.is_empty() {
             true => BoundState::Pass,
             false => BoundState::CannotTell,
         }
@@ -229,83 +211,44 @@ impl GateAnswer {
 
     /// Returns the largest amount that an interval leaves possible; `None` if none is judged.
     pub fn largest(&self) -> Option<f64> {
-        let mut largest: Option<f64> = None;
-        for row in &self.rows {
-            if let RowState::UpTo(amount) | RowState::Worse(_, amount) | RowState::Open(amount, _) =
-                row.state
-            {
-                largest = Some(largest.map_or(amount, |found| found.max(amount)));
-            }
-        }
-        largest
+        let judged = self.checks.iter();
+        let judged = judged.filter(|check| check.outcome != CheckOutcome::Acknowledged);
+        judged.filter_map(|check| check.up_to).reduce(f64::max)
     }
 
     /// Returns the answer in a sentence.
     pub fn sentence(&self) -> String {
-        let theta = percent_text(self.theta);
-        let (mut worse, mut open, mut silent) = (Vec::new(), Vec::new(), self.left_out.clone());
-        let mut longest: Option<f64> = Some(0.0);
-        for GateRow {
-            case,
-            target,
-            state,
-        } in &self.rows
-        {
-            match state {
-                RowState::Worse(least, most) => worse.push(format!(
-                    "{target} at {case} by {} to {}",
-                    percent(*least),
-                    percent(*most)
-                )),
-                RowState::Open(most, seconds) => {
-                    open.push(format!(
-                        "{target} at {case} by up to {}",
-                        percent_above(*most)
-                    ));
-                    longest = longest.and_then(|longest| Some(longest.max((*seconds)?)));
-                }
-                RowState::NotJudged => silent.push(format!("{target} at {case}")),
-                RowState::UpTo(_) => {}
+        let texts = |is_meant: fn(CheckOutcome) -> bool| {
+            let mut texts = Vec::new();
+            for check in self.checks.iter().filter(|check| is_meant(check.outcome)) {
+                texts.push(check.text.trim_start_matches("cannot tell: ").to_owned());
             }
-        }
-        let mut parts = Vec::new();
+            some_of(&texts, NAMED)
+        };
         match self.state() {
-            BoundState::Fail => parts.push(format!("failed: {}", some_of(&worse, NAMED))),
+            BoundState::Fail => format!("failed: {}", texts(CheckOutcome::fails)),
             BoundState::Pass => {
-                return format!(
-                    "passed: {} more than {}, and the threshold is {theta}",
-                    excluding(self.rows.len()),
-                    percent_above(self.largest().unwrap_or_default())
-                );
+                let count = self.checks.len();
+                format!(
+                    "passed: {} {} more than {}, and the threshold is {}",
+                    counted(count, "comparison"),
+                    if count == 1 { "excludes" } else { "exclude" },
+                    percent_above(self.largest().unwrap_or_default()),
+                    percent(self.theta)
+                )
             }
-            BoundState::CannotTell => parts.push("cannot tell".to_owned()),
+            BoundState::CannotTell => {
+                let more = self
+                    .seconds
+                    .map(|seconds| format!("; about {} more are needed", rough(seconds)));
+                format!(
+                    "cannot tell: {}{}",
+                    texts(|outcome| !outcome.passes()),
+                    more.unwrap_or_default()
+                )
+            }
         }
-        if !open.is_empty() {
-            let more = match longest {
-                Some(seconds) if seconds > 0.0 => {
-                    format!("; about {} more are needed", rough(seconds))
-                }
-                _ => String::new(),
-            };
-            parts.push(format!(
-                "not excluded beyond {theta}: {}{more}",
-                some_of(&open, NAMED)
-            ));
-        }
-        if !silent.is_empty() {
-            parts.push(format!("not judged: {}", some_of(&silent, NAMED)));
-        }
-        parts.join("; ")
     }
-}
-
-fn excluding(comparisons: usize) -> String {
-    let verb = if comparisons == 1 {
-        "excludes"
-    } else {
-        "exclude"
-    };
-    format!("{} {verb}", counted(comparisons, "comparison"))
 }
 
 #[cfg(test)]
@@ -383,7 +326,7 @@ mod tests {
         }
         let summary = Summary::of_run(&record, &trials);
         let gate: Gate = text.parse().unwrap();
-        gate.answer(&summary.numbers, &record)
+        gate.answer(&summary, &record)
     }
 
     #[test]
@@ -393,12 +336,16 @@ mod tests {
         assert!(passed.sentence().starts_with("passed: 1 comparison"));
         let failed = answered("slower", 90.0, 0.001);
         assert_eq!(failed.state(), BoundState::Fail, "{}", failed.sentence());
-        assert!(failed.sentence().starts_with("failed: xfs at rename"));
+        assert!(
+            failed
+                .sentence()
+                .starts_with("failed: xfs is slower than ext4 at rename")
+        );
         let open = answered("slower", 98.0, 0.05);
         assert_eq!(open.state(), BoundState::CannotTell, "{}", open.sentence());
         assert!(open.sentence().contains("by up to"), "{}", open.sentence());
         let silent = answered("more flushes", 98.0, 0.05);
         assert_eq!(silent.state(), BoundState::CannotTell);
-        assert!(silent.sentence().contains("not judged: xfs at rename"));
+        assert!(silent.sentence().contains("not judged"));
     }
 }
