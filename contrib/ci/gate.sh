@@ -58,6 +58,10 @@ if [ -n "${GITHUB_OUTPUT:-}" ]; then
     echo "answer=$answer" >> "$GITHUB_OUTPUT"
 fi
 
+# Another code than "cannot tell", which a job may allow.
+if [ "$answer" = error ] && [ "$code" = 2 ]; then
+    exit 3
+fi
 if [ "$answer" = cannot-tell ] && [ "$cannot_tell" = warn ]; then
     echo "gate.sh: fsb cannot tell; this is a warning because of --cannot-tell warn" >&2
     exit 0

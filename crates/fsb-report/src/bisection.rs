@@ -265,9 +265,13 @@ impl Bisection {
             } => self.found(*place, *change, *ends, *others),
             Ending::EndsAlike { ends } => {
                 let most = (1.0 - ends.interval.lo).max(0.0);
+                let found = match ends.interval.hi < 1.0 {
+                    true => "The difference between the ends is too small to bisect",
+                    false => "No difference between the ends was shown: nothing to bisect",
+                };
                 vec![
                     format!(
-                        "No difference between the ends was shown: nothing to bisect. Speed of {} against {}: {}.",
+                        "{found}. Speed of {} against {}: {}.",
                         self.describe(self.candidates.len() - 1),
                         self.describe(0),
                         text_of(*ends)

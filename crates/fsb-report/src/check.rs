@@ -305,24 +305,38 @@ fn of_operation(document: &Document, operation: &Operation, set: &str, is_own: b
         return Check { text, ..check };
     };
     let check = judged.complete(document.settings.theta, check);
-    match slower_region(document, operation, set) {
+    let regions = slower_regions(document, operation, set);
+    let whole = check.up_to;
+    let mut check = match regions.first() {
         Some(found) if !check.outcome.fails() => at_sizes(found, check),
         _ => check,
+    };
+    // The largest slowdown of all sizes is what has to be acknowledged.
+    check.up_to = whole;
+    for found in regions {
+        let [lo, hi] = found.ci95;
+        let of_region = largest_slowdown(Interval { lo, hi }, check.better);
+        check.up_to = Some(check.up_to.map_or(of_region, |known| known.max(of_region)));
     }
+    check
 }
 
-/// Returns the finding by which a set is slower at some sizes, with its whole interval beyond θ.
-fn slower_region<'d>(
+/// Returns the findings by which a set is slower at some sizes, with their whole intervals beyond θ.
+fn slower_regions<'d>(
     document: &'d Document,
     operation: &Operation,
     set: &str,
-) -> Option<&'d Finding> {
-    document.findings.iter().find(|found| {
-        found.candidate == set
-            && !found.faster
-            && (&found.workload, &found.operation) == (&operation.workload, &operation.operation)
-            && beyond(found, document.settings.theta)
-    })
+) -> Vec<&'d Finding> {
+    let mut regions = Vec::new();
+    for found in &document.findings {
+        let is_same =
+            (&found.workload, &found.operation) == (&operation.workload, &operation.operation);
+        let is_slower = !found.faster && beyond(found, document.settings.theta);
+        if found.candidate == set && is_same && is_slower {
+            regions.push(found);
+        }
+    }
+    regions
 }
 
 /// Returns whether the whole interval is on one side of 1, further from it than the smallest ratio
@@ -457,7 +471,8 @@ pub(crate) fn of_cell(
         return Check { text, ..check };
     };
     let mut check = judged.complete(summary.theta, check);
-    if let Some(lost) = cell.lost.first()
+    let lost = cell.lost.first().or_else(|| base.lost.first());
+    if let Some(lost) = lost
         && check.outcome == CheckOutcome::Passed
     {
         check.refuse(&lost.reason);

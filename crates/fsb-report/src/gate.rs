@@ -165,7 +165,8 @@ fn find(all: &[((usize, usize), Comparison)], place: (usize, usize)) -> Option<&
 
 /// Returns whether a cost may be judged: as for the time of the case, no trial may be lost.
 fn is_judged(summary: &Summary, case: &Workload, cell: &MeasuredCell) -> bool {
-    summary.unjudged.is_none() && case.withheld.is_none() && cell.lost.is_empty()
+    let none_lost = cell.lost.is_empty() && case.cells[summary.baseline].lost.is_empty();
+    summary.unjudged.is_none() && case.withheld.is_none() && none_lost
 }
 
 /// Returns the further seconds after which a case is probably decided. `None` if no time is known
@@ -254,7 +255,7 @@ impl GateAnswer {
 #[cfg(test)]
 mod tests {
     use fsb_model::metric::OPERATION_RATE;
-    use fsb_model::trial::Outcome;
+    use fsb_model::trial::{Outcome, Trial};
 
     use super::*;
     use crate::sample;
@@ -309,8 +310,27 @@ mod tests {
         assert!(alone.unwrap_err().contains("there is one"));
     }
 
-    /// Answers about ext4 against xfs with the given speed of xfs in percent of ext4's.
+    /// Answers if a trial of the baseline has no value.
+    fn answered_with_loss(text: &str, speed: f64) -> GateAnswer {
+        answered_about(text, speed, 0.001, |trial| {
+            if trial.target == "ext4" && trial.block == 2 {
+                trial.outcome = Outcome::Failed;
+                trial.metrics.clear();
+            }
+        })
+    }
+
     fn answered(text: &str, speed: f64, scatter: f64) -> GateAnswer {
+        answered_about(text, speed, scatter, |_| {})
+    }
+
+    /// Answers about ext4 against xfs with the given speed of xfs in percent of ext4's.
+    fn answered_about(
+        text: &str,
+        speed: f64,
+        scatter: f64,
+        change: impl Fn(&mut Trial),
+    ) -> GateAnswer {
         let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 9);
         record.plan.theta = 0.03;
         record.cells.retain(|cell| cell.label == CASE);
@@ -323,6 +343,7 @@ mod tests {
                 100.0
             };
             trial.metrics = vec![OPERATION_RATE.metric(value)];
+            change(trial);
         }
         let summary = Summary::of_run(&record, &trials);
         let gate: Gate = text.parse().unwrap();
@@ -344,6 +365,8 @@ mod tests {
         let open = answered("slower", 98.0, 0.05);
         assert_eq!(open.state(), BoundState::CannotTell, "{}", open.sentence());
         assert!(open.sentence().contains("by up to"), "{}", open.sentence());
+        let lost = answered_with_loss("slower", 99.9);
+        assert_eq!(lost.state(), BoundState::CannotTell, "{}", lost.sentence());
         let silent = answered("more flushes", 98.0, 0.05);
         assert_eq!(silent.state(), BoundState::CannotTell);
         assert!(silent.sentence().contains("not judged"));

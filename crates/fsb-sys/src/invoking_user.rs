@@ -52,11 +52,29 @@ impl InvokingUser {
         Some(InvokingUser { uid, gid, groups })
     }
 
-    /// Makes a command run as this user, without supplementary groups, in this user's home.
+    /// Makes a command run as this user, with this user's groups, home and name.
     pub fn run(&self, command: &mut Command) {
-        command.uid(self.uid).gid(self.gid);
+        let (uid, gid, groups) = (self.uid, self.gid, self.groups.clone());
+        let become_user = move || {
+            // SAFETY: system calls on our own process, with a list that lives as long as this
+            // function. `Command` would take the groups away.
+            let results = unsafe {
+                [
+                    libc::setgroups(groups.len(), groups.as_ptr()),
+                    libc::setresgid(gid, gid, gid),
+                    libc::setresuid(uid, uid, uid),
+                ]
+            };
+            match results.contains(&-1) {
+                true => Err(io::Error::last_os_error()),
+                false => Ok(()),
+            }
+        };
+        // SAFETY: between fork and exec nothing but these calls; nothing is allocated.
+        unsafe { command.pre_exec(become_user) };
         if let Ok(Some(user)) = User::from_uid(self.uid.into()) {
-            command.env("HOME", user.dir).env("USER", user.name);
+            command.env("HOME", user.dir);
+            command.env("USER", &user.name).env("LOGNAME", user.name);
         }
     }
 

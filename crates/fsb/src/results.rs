@@ -2,13 +2,17 @@
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use fsb_model::{Outcome, RunRecord, Trial, code, failure, nearest, notice};
 use fsb_report::choice::{self, Choice};
+use fsb_report::gate::{Gate, GateAnswer};
+use fsb_report::summary::Summary;
 use fsb_report::{FORMATS, Format, Report, WIDTH, figures, text, visible};
+use fsb_results::acknowledged::{Acknowledgements, Applied};
 use fsb_results::summary;
 use fsb_store::{RunDirectory, owner};
+use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use crate::help::heading;
@@ -131,6 +135,26 @@ pub struct Output {
     /// Print all notes and warnings below the first screen
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
     pub notes: bool,
+    /// The gate whose checks reports print instead of those of the speed.
+    #[arg(skip)]
+    pub gate: Option<Arc<RunGate>>,
+}
+
+/// The gate of a run, and the slowdowns that it lets pass.
+#[derive(Debug)]
+pub struct RunGate {
+    pub gate: Gate,
+    pub acknowledged: Acknowledgements,
+}
+
+impl RunGate {
+    /// Returns the answer with the effect of the acknowledgements.
+    pub fn answer(&self, summary: &Summary, record: &RunRecord) -> (GateAnswer, Applied) {
+        let mut answer = self.gate.answer(summary, record);
+        let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
+        let applied = self.acknowledged.apply(&mut answer.checks, today);
+        (answer, applied)
+    }
 }
 
 impl Output {

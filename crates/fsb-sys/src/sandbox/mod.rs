@@ -603,6 +603,7 @@ pub fn supervise(arguments: &[OsString]) -> Result<i32, TestbedError> {
     unsafe {
         command.pre_exec(|| {
             die_with_parent();
+            unblock_signals();
             Ok(())
         });
     }
@@ -619,6 +620,28 @@ pub fn supervise(arguments: &[OsString]) -> Result<i32, TestbedError> {
     Ok(status)
 }
 
+/// Unblocks all signals of this thread. A shell with blocked SIGCHLD waits for ever for its
+/// background jobs.
+pub fn unblock_signals() {
+    // SAFETY: an initialised signal set on the stack.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+    }
+}
+
+/// Lets the kernel end a program with the thread that starts it.
+pub fn end_with_parent(command: &mut Command) {
+    // SAFETY: only a system call on our own process between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            die_with_parent();
+            Ok(())
+        });
+    }
+}
+
 fn die_with_parent() {
     // SAFETY: sets a property of our own process.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -631,7 +654,7 @@ fn become_reaper() {
 }
 
 /// Returns a descriptor that becomes readable when a child ends. SIGCHLD stays blocked in this
-/// process; `Command` unblocks all signals in its children.
+/// process. `Command` lets its children inherit that, so the agent unblocks it before it starts.
 fn watch_children() -> io::Result<OwnedFd> {
     // SAFETY: an initialised signal set on the stack; the new descriptor is ours.
     unsafe {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use fsb_model::setting::SettingCommand;
 use fsb_model::units::parse_duration;
+use fsb_model::workload::VERIFY_SAME;
 use fsb_model::{Settings, WorkloadSpec, code, failure, setting, variant};
 use fsb_report::bisection::{Bisection, Candidate, Git, SCHEMA};
 use fsb_runner::plan_file::{self, PlanFile, typed};
@@ -116,6 +117,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let turn = Turn::of_run(arguments.allow_concurrent, arguments.wait);
     let finished = match arguments.resume.clone() {
         Some(directory) => {
+            check_resumed(&settings, arguments.command)?;
             let document = bisect::read(&directory)?;
             match document.ending {
                 Some(_) => document,
@@ -140,6 +142,15 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         Some(Ending::Found { .. }) => exit::DONE,
         _ => exit::REQUEST,
     })
+}
+
+/// Refuses settings and options of a command for a bisection that has its own.
+fn check_resumed(settings: &Settings, command: CommandArguments) -> anyhow::Result<()> {
+    if let Some(name) = settings.names().find(|name| *name != "budget") {
+        let message = format!("--resume: the bisection has its own {name}: leave --{name} out");
+        return Err(failure::error(&code::CONFLICT, message));
+    }
+    command.workload(None, false, None).map(drop)
 }
 
 fn bisecting(
@@ -175,6 +186,13 @@ fn document(arguments: Arguments, mut settings: Settings) -> anyhow::Result<Bise
             "write {} where they differ, such as -- '{}/prog --selftest'",
         ));
     }
+    if workload.params.contains_key(VERIFY_SAME) {
+        return Err(failure::advised(
+            &code::CONFLICT,
+            "--verify-same: candidates of a bisection may print different output",
+            "let the command fail instead, or compare two candidates with fsb run --versus",
+        ));
+    }
     let theta = settings.quantity("theta").unwrap_or(setting::THETA);
     settings.unset("budget");
     let file = PlanFile {
@@ -207,7 +225,8 @@ fn candidates(arguments: &Arguments) -> anyhow::Result<(Vec<Candidate>, Option<G
             "name both ends: --good REV --bad REV, or a list: --candidates A,B,C",
         ));
     };
-    let repository = revisions::repository()?;
+    let repository =
+        revisions::repository("run fsb bisect in the repository, or name --candidates")?;
     let candidates = revisions::candidates(&repository, good, bad, &arguments.suspect)?;
     let git = Git {
         repository: repository.to_string_lossy().into_owned(),

@@ -20,7 +20,7 @@ use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::{RUN_FILE, Reader, owner};
 use indicatif::MultiProgress;
 
-use super::plan_text::read_plan;
+use super::plan_text::{check_confined, read_plan};
 use crate::exit::{self, Second, Signals};
 use crate::help::heading;
 use crate::message::{notify, say, say_warning};
@@ -424,6 +424,7 @@ fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     arguments.answer.destinations()?;
     let hosts = read_hosts(&arguments.hosts, arguments.sudo)?;
     let mut file = read_plan(&arguments.plan)?;
+    check_confined(&file)?;
     file.allow_wipe(&arguments.wipe);
     let plan = file
         .clone()

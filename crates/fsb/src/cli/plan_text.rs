@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use fsb_engine::workload::recordings;
 use fsb_model::error::TOOL_MISSING;
+use fsb_model::workload::DIRECTORY;
 use fsb_model::{Background, Params, WorkloadSpec, code, failure, nearest, notice};
 use fsb_runner::plan_file::{self, Need, Needed, PlanFile};
 use fsb_runner::shipped_plan;
@@ -108,6 +109,20 @@ pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
     let (text, is_shipped) = plan_text(path)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     parsed(&text, &name, &stem, is_shipped)
+}
+
+/// Refuses commands that would run in an existing directory as the user who starts fsb, and not
+/// confined. The programs of a plan may be hostile.
+pub fn check_confined(file: &PlanFile) -> anyhow::Result<()> {
+    let is_free = |workload: &WorkloadSpec| workload.params.contains_key(DIRECTORY);
+    if !file.workloads.iter().any(is_free) {
+        return Ok(());
+    }
+    Err(failure::advised(
+        &code::CONFLICT,
+        "the plan has a 'directory': its commands would run there as your user, not confined",
+        "read the plan, and allow that with fsb run PLAN.toml --here",
+    ))
 }
 
 /// Reads the shipped plan of a preset.

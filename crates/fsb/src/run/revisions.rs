@@ -5,15 +5,16 @@
 //! nothing in it. Under sudo, git and the build run as the invoking user.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fsb_model::{code, failure};
+use fsb_model::{code, failure, shell};
 use fsb_report::bisection::Candidate;
 use fsb_store::{input, owner};
-use fsb_sys::{InvokingUser, poll_until, program};
+use fsb_sys::{InvokingUser, poll_until, program, sandbox};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::exit::Signals;
@@ -29,17 +30,24 @@ const LOGS: &str = "builds";
 const LARGEST_LOG: u64 = 1 << 28;
 
 /// Returns the repository that holds the current directory.
-pub fn repository() -> anyhow::Result<PathBuf> {
+///
+/// # Errors
+///
+/// There is none: with this advice.
+pub fn repository(advice: &str) -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir()?;
     let top = git(&here, &["rev-parse", "--show-toplevel"]).map_err(|why| {
         let message = format!("{} is in no work tree of git: {why}", here.display());
-        failure::advised(
-            &code::NO_HISTORY,
-            message,
-            "run fsb bisect in the repository, or name --candidates",
-        )
+        failure::advised(&code::NO_HISTORY, message, advice)
     })?;
     Ok(PathBuf::from(top))
+}
+
+/// Returns the place of the current directory in the repository.
+pub fn place(repository: &Path) -> anyhow::Result<PathBuf> {
+    let here = std::env::current_dir()?;
+    let place = here.strip_prefix(repository.canonicalize()?).ok();
+    Ok(place.unwrap_or(Path::new("")).to_owned())
 }
 
 /// Returns the commits from `good` to `bad` along first parents, both included. Those that touch a
@@ -172,9 +180,33 @@ fn git(directory: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<String, Stri
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
+/// Variables that make git work on another repository than that of the directory, as `git rev-parse
+/// --local-env-vars` of version 2.39 lists them. Git sets them for its hooks.
+const OF_REPOSITORY: [&str; 16] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_COUNT",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_GRAFT_FILE",
+    "GIT_INDEX_FILE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_PREFIX",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_COMMON_DIR",
+];
+
 /// Returns a command that runs as the invoking user.
 fn as_user(program: &str) -> Command {
     let mut command = Command::new(program);
+    for variable in OF_REPOSITORY {
+        command.env_remove(variable);
+    }
     if let Some(user) = InvokingUser::current() {
         user.run(&mut command);
     }
@@ -209,14 +241,49 @@ impl Trees<'_> {
             let message = format!("cannot check {revision} out to {}: {why}", path.display());
             failure::error(&code::OUTPUT_FAILED, message)
         };
-        let [from, to] = [self.repository, &path].map(Path::as_os_str);
-        let clone = ["clone", "--quiet", "--shared", "--no-checkout", "--"].map(OsStr::new);
-        git(Path::new("/"), &[&clone[..], &[from, to]].concat()).map_err(failed)?;
+        let shown = path.display().to_string();
+        if shell::word(&shown) != shown {
+            return Err(failed(
+                "a shell would split this path: name another --out".to_owned(),
+            ));
+        }
+        self.share(&path).map_err(failed)?;
         git(&path, &["checkout", "--quiet", "--detach", revision]).map_err(failed)?;
         match self.build {
             Some(build) => self.build(build, revision, &path),
             None => Ok(Ok(())),
         }
+    }
+
+    /// Makes an empty tree that shares the objects of the repository and has its tags. A clone of a
+    /// shallow repository would have its branches alone.
+    fn share(&self, path: &Path) -> Result<(), String> {
+        let [from, to] = [self.repository, path].map(Path::as_os_str);
+        git(
+            Path::new("/"),
+            &["init".as_ref(), "--quiet".as_ref(), "--".as_ref(), to],
+        )?;
+        let of_git = |name: &str| {
+            let found = git(self.repository, &["rev-parse", "--git-path", name])?;
+            Ok::<_, String>(self.repository.join(found))
+        };
+        let (objects, shallow) = (of_git("objects")?, of_git("shallow")?);
+        let written = owner::result_owner().act(|| {
+            let alternates = path.join(".git/objects/info/alternates");
+            std::fs::write(alternates, format!("{}\n", objects.display()))?;
+            if shallow.exists() {
+                std::fs::copy(&shallow, path.join(".git/shallow"))?;
+            }
+            Ok(())
+        });
+        let written = written.and_then(|written: io::Result<()>| written);
+        written.map_err(|error| error.to_string())?;
+        let tags = ["fetch", "--quiet", "--no-tags", "--"].map(OsStr::new);
+        git(
+            path,
+            &[&tags[..], &[from, "refs/tags/*:refs/tags/*".as_ref()]].concat(),
+        )?;
+        Ok(())
     }
 
     /// Builds a tree. Returns the last lines of the output if the command fails.
@@ -232,6 +299,7 @@ impl Trees<'_> {
         let mut command = as_user("sh");
         command.args(["-c", build]).current_dir(path);
         command.stdin(Stdio::null()).stderr(output.try_clone()?);
+        sandbox::end_with_parent(&mut command);
         // Ctrl-C is for fsb, which then ends all processes of the build.
         let mut child = command.stdout(output).process_group(0).spawn()?;
         let status = self.wait(&mut child)?;

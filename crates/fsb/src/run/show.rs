@@ -30,7 +30,14 @@ pub fn show(
         &CompactTrial::all(trials),
         summary::last_run(record, directory.path()).as_ref(),
     );
-    let shown = Report::of_run(&summary, trials);
+    let gated = output
+        .gate
+        .as_ref()
+        .map(|gate| gate.answer(&summary, record).0);
+    let mut shown = Report::of_run(&summary, trials);
+    if let Some(answer) = &gated {
+        shown = shown.with_checks(&answer.checks);
+    }
     // Print the results even if the report cannot be written.
     let report = results::write(directory, &shown);
     output.emit(&shown)?;

@@ -85,7 +85,7 @@ fn the_script_returns_the_exit_code_and_writes_every_report() {
     let warned = gate(&[&["--cannot-tell", "warn"], &undecided[..]].concat(), 0);
     assert!(stderr(&warned).contains("cannot tell"));
     // An invalid request is a failure, and leaves no report of an earlier one.
-    gate(&["--cannot-tell", "warn", "compare", "no-such-file"], 2);
+    gate(&["--cannot-tell", "warn", "compare", "no-such-file"], 3);
     for name in REPORTS {
         assert!(
             !scratch.path().join("fsb-reports").join(name).exists(),

@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::common::{
-    expect_code, fails, fsb, fsb_json, has_message, message, record, scratch, stderr, stdout,
-    succeeds, trials,
+    command, expect_code, fails, fsb, fsb_json, has_message, message, record, scratch, stderr,
+    stdout, succeeds, trials,
 };
 
 const QUICK: [&str; 4] = ["--blocks", "6", "--sample-time", "1ms"];
@@ -240,6 +240,22 @@ fn mistakes_with_variants_are_answered() {
             "arguments/invalid-value",
         ),
         (
+            &["run", "--here", "-p", "rm -f {}", "true", "false"],
+            "arguments/conflict",
+        ),
+        (
+            &["run", "--here", "--shell", "bash", "--versus", "a=x", "b=y"],
+            "arguments/conflict",
+        ),
+        (
+            &["run", "--here", "--versus", "a=", "b=true"],
+            "arguments/invalid-value",
+        ),
+        (
+            &["run", "--here", "--memory-limit", "64M", "true"],
+            "plan/invalid",
+        ),
+        (
             &[
                 "run",
                 "null",
@@ -369,9 +385,97 @@ fn revisions_are_built_measured_and_removed() {
     }
     let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
+    // Git sets such variables for its hooks; the repository stays as it is.
+    let shallow = scratch.path().join("shallow");
+    let source = format!("file://{}", repository.display());
+    let cloned = std::process::Command::new("git")
+        .args(["clone", "--quiet", "--depth", "1", &source])
+        .arg(&shallow)
+        .output()
+        .unwrap();
+    assert!(cloned.status.success(), "{}", stderr(&cloned));
+    for place in [&repository, &shallow] {
+        let arguments = ["run", "--versus-git", "HEAD", "--out", "../again", "-q"];
+        let arguments = [&arguments[..], &QUICK, &["--", "cat", "number"]].concat();
+        let output = command(place, &arguments[..])
+            .env("GIT_DIR", place.join(".git"))
+            .env("GIT_INDEX_FILE", place.join(".git/index"))
+            .output()
+            .unwrap();
+        expect_code(&output, 0);
+        fs::remove_dir_all(scratch.path().join("again")).unwrap();
+        let head = fs::read_to_string(place.join(".git/HEAD")).unwrap();
+        assert_eq!(head, "ref: refs/heads/main\n");
+        assert!(!scratch.path().join("again.git-trees").exists());
+    }
     assert_eq!(
         fs::read_to_string(repository.join("number")).unwrap(),
         "3\n"
     );
     assert!(!repository.join("built").exists());
+}
+
+/// A directory beside a run that fsb has not made stays.
+#[test]
+fn trees_of_others_are_left_alone() {
+    let scratch = scratch();
+    let trees = scratch.path().join("run.git-trees");
+    fs::create_dir(&trees).unwrap();
+    fs::write(trees.join("file"), "").unwrap();
+    succeeds(scratch.path(), "run null --blocks 1 --out run -q");
+    succeeds(scratch.path(), "run null --print-plan --out run.git");
+    assert!(trees.join("file").exists());
+}
+
+/// A plan may come from elsewhere: it needs permission for commands that are not confined.
+#[test]
+fn a_plan_that_is_not_confined_needs_permission() {
+    let scratch = scratch();
+    let place = scratch.path().display();
+    let plan = format!(
+        "targets = ['{place}']\n[repetition]\nblocks = 1\n[[workload]]\nname = 'command'\ncommand = 'touch made'\n\
+         directory = '{place}'\ndurability = 'none'\n"
+    );
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    fails(scratch.path(), "run plan.toml", 2, "arguments/conflict");
+    assert!(!scratch.path().join("made").exists());
+    succeeds(scratch.path(), "run plan.toml --here -q");
+    assert!(scratch.path().join("made").exists());
+}
+
+/// A shell waits for its background jobs by SIGCHLD, which must not be blocked.
+#[test]
+fn a_shell_waits_for_its_background_jobs() {
+    let scratch = scratch();
+    for lead in [&["run", "--here"][..], &["run", "."]] {
+        let more = [
+            "--blocks",
+            "1",
+            "--time-limit",
+            "20s",
+            "-q",
+            "--",
+            "sh -c 'sleep 0.01 & wait'; true",
+        ];
+        succeeds(scratch.path(), &[lead, &more].concat()[..]);
+    }
+}
+
+/// Reports for continuous integration have the rows of the gate.
+#[test]
+fn reports_have_the_rows_of_the_gate() {
+    let scratch = scratch();
+    let lead = [
+        "run",
+        "old=null",
+        "new=null",
+        "--fail-if",
+        "new more memory by 5%",
+        "-o",
+        "gate.junit.xml",
+    ];
+    let output = fsb(scratch.path(), &[&lead[..], &QUICK].concat()[..]);
+    expect_code(&output, 2);
+    let report = fs::read_to_string(scratch.path().join("gate.junit.xml")).unwrap();
+    assert!(report.contains("memory of write 1M"), "{report}");
 }

@@ -835,6 +835,11 @@ impl CommandOptions {
         let cache = reader.word("cache", CacheState::ALL, CacheState::name)?;
         let durability = reader.word("durability", Durability::ALL, Durability::name)?;
         let (directory, warm_up) = directory(&mut reader, &input)?;
+        let is_limited = limits != ProgramLimits::default() || network || !writable.is_empty();
+        if directory.is_some() && is_limited {
+            let why = "programs in an existing directory are not confined: leave out limits, 'network' and 'writable'";
+            return Err(reader.error(DIRECTORY, why));
+        }
         let reuse = reader.flag("reuse")? || directory.is_some();
         let metrics = metrics(&mut reader)?;
         let services = services(&mut reader)?;

@@ -16,6 +16,7 @@ use std::{fmt, fs};
 use fsb_model::Better;
 use fsb_model::trial::COMMAND;
 use fsb_sys::InvokingUser;
+use fsb_sys::sandbox::unblock_signals;
 use regex::Regex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -163,7 +164,7 @@ fn surround(command: &mut Command, around: &Surroundings) {
     command.env("FSB_TRIAL", around.trial.to_string());
     if around.here {
         if let Some(user) = InvokingUser::current() {
-            command.uid(user.uid).gid(user.gid);
+            user.run(command);
         }
     } else {
         command.env("TMPDIR", SCRATCH).env("HOME", SCRATCH);
@@ -192,9 +193,16 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
         unsafe {
             // A signal that nohup or a script's & ignores would stay ignored, and a shell cannot
             // trap it: a service could not be stopped.
-            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
+            for signal in [
+                libc::SIGINT,
+                libc::SIGQUIT,
+                libc::SIGHUP,
+                libc::SIGTERM,
+                libc::SIGXFSZ,
+            ] {
                 libc::signal(signal, libc::SIG_DFL);
             }
+            unblock_signals();
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         }
         Ok(())

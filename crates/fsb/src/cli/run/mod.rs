@@ -4,9 +4,9 @@ mod parallel;
 mod versus;
 mod work;
 
-use fsb_results::acknowledged::Acknowledgements;
 use fsb_results::{StoredRun, summary};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use fsb_model::setting::SettingValue;
@@ -24,13 +24,13 @@ use serde::{Deserialize, Serialize};
 
 use self::versus::VersusArguments;
 use self::work::TraceArguments;
-use super::compare::{self, today};
-use super::plan_text::{background, is_plan, read_plan, read_preset, workloads};
+use super::compare;
+use super::plan_text::{background, check_confined, is_plan, read_plan, read_preset, workloads};
 use super::settings::{self, SettingArguments};
 use crate::exit;
 use crate::help::heading;
 use crate::message::{notify, say, say_warning};
-use crate::results::{self, Output, print_data};
+use crate::results::{self, Output, RunGate, print_data};
 use crate::run::coordinator;
 use crate::run::progress::Verbosity;
 use crate::run::record;
@@ -200,14 +200,16 @@ pub fn main(mut arguments: Arguments) -> anyhow::Result<u8> {
             arguments.verbosity,
             turn,
         )?;
-        versus::remove_trees(directory, true)?;
+        versus::remove_resumed(directory)?;
         return Ok(code);
     }
-    arguments.versus.make_trees(&mut arguments.out)?;
-    let out = arguments.out.clone();
+    arguments
+        .versus
+        .make_trees(&mut arguments.out, &arguments.command.command)?;
+    let made = arguments.versus.trees().zip(arguments.out.clone());
     let ended = begin(arguments, host, results, turn);
-    if let Some(out) = out {
-        versus::remove_trees(&out, ended.is_ok())?;
+    if let Some((trees, out)) = made {
+        versus::remove_made(&trees, &out, ended.is_ok())?;
     }
     ended
 }
@@ -232,10 +234,19 @@ fn begin(
         arguments.out.clone(),
     );
     let (runs, gate) = (arguments.runs, arguments.gate);
-    let fail_if = arguments.fail_if.as_deref().map(read_gate).transpose()?;
-    let acknowledged = compare::acknowledged(arguments.acknowledge.as_deref())?;
+    let fail_if = match &arguments.fail_if {
+        Some(text) => Some(Arc::new(RunGate {
+            gate: read_gate(text)?,
+            acknowledged: compare::acknowledged(arguments.acknowledge.as_deref())?,
+        })),
+        None => None,
+    };
+    let output = Output {
+        gate: fail_if.clone(),
+        ..output
+    };
     let mut file = plan(arguments)?;
-    if let Some(by) = fail_if.as_ref().and_then(|gate| gate.by) {
+    if let Some(by) = fail_if.as_ref().and_then(|own| own.gate.by) {
         if file.settings.has("theta") {
             return Err(wrong_gate(
                 "it says by how much, and so does --theta: leave one out",
@@ -306,7 +317,7 @@ fn begin(
             .iter()
             .map(|target| target.name.as_str())
             .collect();
-        gate.check(&names).map_err(|why| wrong_gate(&why))?;
+        gate.gate.check(&names).map_err(|why| wrong_gate(&why))?;
     }
     if print_plan {
         let mut printed = plan_file::print(plan)?;
@@ -328,9 +339,7 @@ fn begin(
         return gate_code(&out);
     }
     match fail_if {
-        Some(gate) if [exit::DONE, exit::TRIALS].contains(&code) => {
-            fail_if_code(&gate, &acknowledged, &out)
-        }
+        Some(gate) if [exit::DONE, exit::TRIALS].contains(&code) => fail_if_code(&gate, &out),
         _ => Ok(code),
     }
 }
@@ -344,14 +353,9 @@ fn read_gate(text: &str) -> anyhow::Result<Gate> {
 }
 
 /// Judges the targets of a run. Returns the exit code.
-fn fail_if_code(
-    gate: &Gate,
-    acknowledged: &Acknowledgements,
-    directory: &Path,
-) -> anyhow::Result<u8> {
+fn fail_if_code(gate: &RunGate, directory: &Path) -> anyhow::Result<u8> {
     let run = StoredRun::read(directory)?;
-    let mut answer = gate.answer(&summary::of_stored(&run), &run.record);
-    let applied = acknowledged.apply(&mut answer.checks, today());
+    let (answer, applied) = gate.answer(&summary::of_stored(&run), &run.record);
     let mut text = format!("--fail-if: {}", answer.sentence());
     for (what, cases) in [
         ("acknowledged", &applied.passed),
@@ -472,6 +476,9 @@ fn plan(mut arguments: Arguments) -> anyhow::Result<PlanFile> {
             ));
         }
     };
+    if !arguments.versus.is_here() {
+        check_confined(&under)?;
+    }
     let (verify, check) = match arguments.verify {
         Some(check) if !check.is_empty() => (false, Some(check)),
         flag => (flag.is_some(), None),

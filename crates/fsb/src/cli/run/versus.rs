@@ -8,10 +8,11 @@ use fsb_model::variant::{self, PLACEHOLDER};
 use fsb_model::{Settings, Target, WorkloadSpec, code, failure, shell};
 use fsb_runner::plan_file::PlanFile;
 use fsb_runner::target_file::TargetFile;
-use fsb_store::{RUN_FILE, owner};
+use fsb_store::{RUN_FILE, Reader, owner};
 use serde_json::Value;
 use toml::Spanned;
 
+use super::super::plan_text::is_plan;
 use super::work::{Here, check_on_path, check_program};
 use crate::exit::{Second, Signals};
 use crate::help::heading;
@@ -63,6 +64,9 @@ pub struct VersusArguments {
     /// The directory that holds these trees.
     #[arg(skip)]
     trees: Option<PathBuf>,
+    /// The place in them where the command runs.
+    #[arg(skip)]
+    place: PathBuf,
 }
 
 /// A variant with its name.
@@ -75,16 +79,29 @@ struct Variant {
 /// A line for the shell that is a variant and nothing else. The blank distinguishes it from the
 /// name of a program.
 const WHOLE: &str = "{} ";
+/// The largest number of commands.
+const MOST_COMMANDS: usize = 100;
 /// The name of a case whose command is that of the variant.
 const LABEL: &str = "command";
 
 impl VersusArguments {
     /// Makes and builds the trees of revisions beside the run directory, which gets a name.
-    pub fn make_trees(&mut self, out: &mut Option<PathBuf>) -> anyhow::Result<()> {
+    pub fn make_trees(
+        &mut self,
+        out: &mut Option<PathBuf>,
+        command: &[String],
+    ) -> anyhow::Result<()> {
         let Some(first) = self.versus_git.first() else {
             return Ok(());
         };
-        let repository = revisions::repository()?;
+        if command.is_empty() {
+            let message = format!("{OPTION}: no command to measure");
+            let advice = "write it last: fsb run --versus-git main -- make test";
+            return Err(failure::advised(&code::MISSING, message, advice));
+        }
+        let advice = "run fsb in the repository whose revisions you compare";
+        let repository = revisions::repository(advice)?;
+        self.place = revisions::place(&repository)?;
         let mut wanted = vec![(
             first.clone(),
             revisions::commit(&repository, OPTION, first)?,
@@ -97,17 +114,30 @@ impl VersusArguments {
             None => revisions::present(&repository)?,
         });
         let run = out.get_or_insert_with(|| results::default_directory(NAME_OF_RUN));
-        let directory = trees_of(run);
+        fsb_store::check_new(run, &owner::result_owner())?;
+        let directory = trees_of(run)?;
+        if directory.exists() {
+            let message = format!("{} is there already", directory.display());
+            return Err(failure::advised(
+                &code::CONFLICT,
+                message,
+                "remove it, or name another --out",
+            ));
+        }
+        let signals = Signals::catch(Second::Ends)?;
         let trees = Trees {
             directory: &directory,
             repository: &repository,
             build: self.build.as_deref(),
-            signals: &Signals::catch(Second::Ends)?,
+            signals: &signals,
         };
         for (name, revision) in wanted {
             let built = trees.make(&revision);
-            if !matches!(built, Ok(Ok(()))) {
-                trees.remove_all()?;
+            if !matches!(built, Ok(Ok(()))) || signals.is_interrupted() {
+                revisions::remove(&directory)?;
+            }
+            if signals.is_interrupted() {
+                return Err(signals.failure("interrupted"));
             }
             built?.map_err(|why| {
                 failure::error(&code::INVALID_VALUE, format!("{OPTION} {name}: {why}"))
@@ -117,6 +147,16 @@ impl VersusArguments {
         }
         self.trees = Some(directory);
         Ok(())
+    }
+
+    /// Returns whether commands may run in an existing directory.
+    pub fn is_here(&self) -> bool {
+        self.here
+    }
+
+    /// Returns the directory of the trees that this call has made.
+    pub fn trees(&self) -> Option<PathBuf> {
+        self.trees.clone()
     }
 
     /// Makes a target of this directory, and variants of commands that stand in place of targets.
@@ -130,18 +170,14 @@ impl VersusArguments {
             *command = vec![WHOLE.to_owned()];
         }
         if let Some(trees) = &self.trees {
-            targets.push(owner::absolute(trees)?.display().to_string());
-            if command.is_empty() {
-                let message = format!("{OPTION}: no command to measure");
-                let advice = "write it last: fsb run --versus-git main -- make test";
-                return Err(failure::advised(&code::MISSING, message, advice));
-            }
+            targets.push(trees.display().to_string());
             return Ok(Some(Here {
-                directory: PLACEHOLDER.into(),
+                directory: Path::new(PLACEHOLDER).join(&self.place),
                 warm_up: 0,
             }));
         }
-        if !self.here {
+        let is_of_plan = matches!(targets.as_slice(), [one] if is_plan(one));
+        if !self.here || is_of_plan {
             return Ok(None);
         }
         let directory = std::env::current_dir()
@@ -156,7 +192,13 @@ impl VersusArguments {
             let advice = "give each command as one argument, or one command after -- with --versus";
             return Err(failure::advised(&code::CONFLICT, message, advice));
         }
-        if commands.is_empty() && !self.parameter_list.is_empty() {
+        let only_for_commands = self.shell.is_some() || !self.command_name.is_empty();
+        let is_asked = only_for_commands || !self.parameter_list.is_empty();
+        if is_asked && !self.versus.is_empty() {
+            let message = "--command-name, --parameter-list and --shell belong to commands, and --versus names texts";
+            return Err(failure::error(&code::CONFLICT, message));
+        }
+        if commands.is_empty() && is_asked {
             commands = match command.as_slice() {
                 [] => Vec::new(),
                 [line] => vec![line.clone()],
@@ -201,6 +243,10 @@ impl VersusArguments {
                 all.extend(each.map(|value| text.replace(&variable, value)));
             }
             texts = all;
+            if texts.len() > MOST_COMMANDS {
+                let message = format!("-L: more than {MOST_COMMANDS} commands");
+                return Err(failure::error(&code::INVALID_VALUE, message));
+            }
         }
         if self.command_name.len() > texts.len() {
             let message = format!(
@@ -251,6 +297,15 @@ impl VersusArguments {
             return Ok(());
         };
         for workload in &mut plan.workloads {
+            check_scripts(workload, !self.commands.is_empty() && self.here)?;
+            if let Some(empty) = variants
+                .iter()
+                .find(|variant| variant.text.trim().is_empty())
+                && is_whole(workload)
+            {
+                let message = format!("--versus {}=: a command cannot be empty", empty.name);
+                return Err(failure::error(&code::INVALID_VALUE, message));
+            }
             if is_whole(workload) && !workload.params.contains_key("label") {
                 workload.params.insert("label".to_owned(), LABEL.into());
             }
@@ -297,16 +352,31 @@ const OPTION: &str = "--versus-git";
 const NAME_OF_RUN: &str = "git";
 
 /// Returns the directory of the trees of a run. A killed run that is resumed finds them there.
-fn trees_of(run: &Path) -> PathBuf {
-    let mut name = run.as_os_str().to_owned();
+fn trees_of(run: &Path) -> anyhow::Result<PathBuf> {
+    // Components have no slash at their end.
+    let absolute: PathBuf = owner::absolute(run)?.components().collect();
+    let mut name = absolute.into_os_string();
     name.push(".git-trees");
-    name.into()
+    Ok(name.into())
 }
 
-/// Removes the trees of a run, if it has some and they are not needed to resume it.
-pub fn remove_trees(run: &Path, is_done: bool) -> anyhow::Result<()> {
-    let trees = trees_of(run);
+/// Removes the trees that this call has made, unless the run can be resumed with them.
+pub fn remove_made(trees: &Path, run: &Path, is_done: bool) -> anyhow::Result<()> {
     match is_done || !run.join(RUN_FILE).exists() {
+        true => revisions::remove(trees),
+        false => Ok(()),
+    }
+}
+
+/// Removes the trees of a resumed run that has ended, if its variants are such trees.
+pub fn remove_resumed(run: &Path) -> anyhow::Result<()> {
+    let trees = trees_of(run)?;
+    let plan = Reader::open(run)?.record.plan;
+    let is_below = |target: &Target| {
+        let variant = target.variant.as_deref();
+        variant.is_some_and(|variant| Path::new(variant).starts_with(&trees))
+    };
+    match plan.targets.iter().any(is_below) {
         true => revisions::remove(&trees),
         false => Ok(()),
     }
@@ -321,6 +391,20 @@ fn is_whole(workload: &WorkloadSpec) -> bool {
         }
         _ => false,
     }
+}
+
+/// Refuses `{}` in scripts beside commands that stand in place of targets: the command would replace
+/// it.
+fn check_scripts(workload: &WorkloadSpec, are_commands: bool) -> anyhow::Result<()> {
+    for key in ["setup", "prepare", "cleanup", "verify"] {
+        let text = workload.params.get(key).and_then(Value::as_str);
+        if are_commands && text.is_some_and(|text| text.contains(PLACEHOLDER)) {
+            let message = format!("--{key}: the command would replace {{}} in it");
+            let advice = "write the braces apart, such as \"{\"}";
+            return Err(failure::advised(&code::CONFLICT, message, advice));
+        }
+    }
+    Ok(())
 }
 
 /// Parses NAME=TEXT.
@@ -347,8 +431,8 @@ fn absolute(text: &str) -> String {
         None => (text, ""),
     };
     let is_relative = first.contains('/') && !first.starts_with('/');
-    match Path::new(first).canonicalize() {
-        Ok(path) if is_relative => format!("{}{rest}", path.display()),
+    match std::path::absolute(first) {
+        Ok(path) if is_relative && path.exists() => format!("{}{rest}", path.display()),
         _ => text.to_owned(),
     }
 }
