@@ -296,6 +296,8 @@ fn log_likelihood(groups: &[&Group], change: usize, noise: f64, effect: f64) -> 
 fn mutual_information(probability: f64, separation: f64) -> f64 {
     const POINTS: u32 = 48;
     const REACH: f64 = 5.0;
+    // Distributions that are further apart do not overlap, and the points would be too far apart.
+    let separation = separation.min(2.0 * REACH);
     let width = (separation + 2.0 * REACH) / f64::from(POINTS);
     let density = |z: f64| libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt();
     let mut entropy = 0.0;
@@ -307,4 +309,20 @@ fn mutual_information(probability: f64, separation: f64) -> f64 {
         }
     }
     entropy - 0.5 * (libm::log(2.0 * PI) + 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clear_difference_tells_all_and_none_tells_nothing() {
+        let bit = libm::log(2.0);
+        for separation in [8.0, 10.0, 40.0, 300.0, 1e6] {
+            let found = mutual_information(0.5, separation);
+            assert!((found - bit).abs() < 1e-3, "{separation}: {found}");
+        }
+        assert!(mutual_information(0.5, 0.0).abs() < 1e-3);
+        assert!(mutual_information(1.0, 300.0).abs() < 1e-3);
+    }
 }
