@@ -164,6 +164,18 @@ struct JudgedRatio {
 }
 
 impl JudgedRatio {
+    /// Returns what is judged of a comparison; `None` if nothing is.
+    fn new(found: Option<&Comparison>, better: Better, is_cost: bool) -> Option<JudgedRatio> {
+        let found = found.filter(|found| found.verdict != Verdict::NotJudged)?;
+        Some(JudgedRatio {
+            ratio: found.ratio,
+            interval: found.interval?,
+            verdict: found.verdict,
+            better,
+            is_cost,
+        })
+    }
+
     /// Returns the largest slowdown in the interval.
     fn up_to(&self) -> f64 {
         largest_slowdown(self.interval, self.better)
@@ -321,7 +333,8 @@ fn of_operation(document: &Document, operation: &Operation, set: &str, is_own: b
     check
 }
 
-/// Returns the findings by which a set is slower at some sizes, with their whole intervals beyond θ.
+/// Returns the findings by which a set is slower at some sizes, with their whole intervals beyond
+/// θ.
 fn slower_regions<'d>(
     document: &'d Document,
     operation: &Operation,
@@ -449,19 +462,7 @@ pub(crate) fn of_cell(
             };
         }
     }
-    let found = cell
-        .against
-        .as_ref()
-        .filter(|found| found.verdict != Verdict::NotJudged);
-    let judged = found.and_then(|found| {
-        Some(JudgedRatio {
-            ratio: found.ratio,
-            interval: found.interval?,
-            verdict: found.verdict,
-            better: case.better,
-            is_cost: false,
-        })
-    });
+    let judged = JudgedRatio::new(cell.against.as_ref(), case.better, false);
     let Some(judged) = judged else {
         let why = summary.unjudged.as_deref().or(target.unjudged.as_deref());
         let text = match why.or_else(|| base.reason()) {
@@ -486,17 +487,7 @@ pub(crate) fn of_cost(names: [&str; 3], found: Option<&Comparison>, theta: f64) 
     let [case, candidate, _] = names;
     let text = not_judged(candidate, case, "its values are not known, or 0");
     let check = Check::without_ratio(names, CheckOutcome::NotJudged, text);
-    let judged = found.filter(|found| found.verdict != Verdict::NotJudged);
-    let judged = judged.and_then(|found| {
-        Some(JudgedRatio {
-            ratio: found.ratio,
-            interval: found.interval?,
-            verdict: found.verdict,
-            better: Better::Lower,
-            is_cost: true,
-        })
-    });
-    match judged {
+    match JudgedRatio::new(found, Better::Lower, true) {
         None => check,
         Some(judged) => judged.complete(theta, check),
     }

@@ -155,7 +155,7 @@ pub fn main(mut arguments: Arguments) -> anyhow::Result<u8> {
     if !arguments.hosts.is_empty() {
         return parallel::main(&arguments.hosts);
     }
-    // A form that does not exist must not be found out after an hour of measuring.
+    // Find a wrong form out before an hour of measuring.
     arguments.output.resolve()?;
     let turn = Turn::of_run(arguments.allow_concurrent, arguments.wait);
     let wipe = devices_to_wipe(&arguments);
@@ -193,13 +193,8 @@ pub fn main(mut arguments: Arguments) -> anyhow::Result<u8> {
             };
             return resume_set(directory, &making);
         }
-        let code = coordinator::resume(
-            directory,
-            &wipe,
-            &arguments.output,
-            arguments.verbosity,
-            turn,
-        )?;
+        let (output, verbosity) = (&arguments.output, arguments.verbosity);
+        let code = coordinator::resume(directory, &wipe, output, verbosity, turn)?;
         versus::remove_resumed(directory)?;
         return Ok(code);
     }

@@ -102,17 +102,7 @@ impl VersusArguments {
         let advice = "run fsb in the repository whose revisions you compare";
         let repository = revisions::repository(advice)?;
         self.place = revisions::place(&repository)?;
-        let mut wanted = vec![(
-            first.clone(),
-            revisions::commit(&repository, OPTION, first)?,
-        )];
-        wanted.push(match self.versus_git.get(1) {
-            Some(second) => (
-                second.clone(),
-                revisions::commit(&repository, OPTION, second)?,
-            ),
-            None => revisions::present(&repository)?,
-        });
+        let wanted = self.wanted(&repository, first)?;
         let run = out.get_or_insert_with(|| results::default_directory(NAME_OF_RUN));
         fsb_store::check_new(run, &owner::result_owner())?;
         let directory = trees_of(run)?;
@@ -147,6 +137,22 @@ impl VersusArguments {
         }
         self.trees = Some(directory);
         Ok(())
+    }
+
+    /// Returns the names and commits of both revisions.
+    fn wanted(&self, repository: &Path, first: &str) -> anyhow::Result<[(String, String); 2]> {
+        let one = (
+            first.to_owned(),
+            revisions::commit(repository, OPTION, first)?,
+        );
+        let other = match self.versus_git.get(1) {
+            Some(second) => (
+                second.clone(),
+                revisions::commit(repository, OPTION, second)?,
+            ),
+            None => revisions::present(repository)?,
+        };
+        Ok([one, other])
     }
 
     /// Returns whether commands may run in an existing directory.
@@ -192,19 +198,7 @@ impl VersusArguments {
             let advice = "give each command as one argument, or one command after -- with --versus";
             return Err(failure::advised(&code::CONFLICT, message, advice));
         }
-        let only_for_commands = self.shell.is_some() || !self.command_name.is_empty();
-        let is_asked = only_for_commands || !self.parameter_list.is_empty();
-        if is_asked && !self.versus.is_empty() {
-            let message = "--command-name, --parameter-list and --shell belong to commands, and --versus names texts";
-            return Err(failure::error(&code::CONFLICT, message));
-        }
-        if commands.is_empty() && is_asked {
-            commands = match command.as_slice() {
-                [] => Vec::new(),
-                [line] => vec![line.clone()],
-                words => vec![shell::line(words.iter().map(String::as_str))],
-            };
-        }
+        self.take_command(&mut commands, command)?;
         if !commands.is_empty() {
             self.commands = self.variants_of(commands)?;
             *command = match self.shell.as_deref() {
@@ -222,6 +216,24 @@ impl VersusArguments {
             directory,
             warm_up: self.warm_up.unwrap_or(0),
         }))
+    }
+
+    /// Makes a command after `--` one of the commands, if options belong to commands.
+    fn take_command(&self, commands: &mut Vec<String>, command: &[String]) -> anyhow::Result<()> {
+        let only_for_commands = self.shell.is_some() || !self.command_name.is_empty();
+        let is_asked = only_for_commands || !self.parameter_list.is_empty();
+        if is_asked && !self.versus.is_empty() {
+            let message = "--command-name, --parameter-list and --shell belong to commands, and --versus names texts";
+            return Err(failure::error(&code::CONFLICT, message));
+        }
+        if commands.is_empty() && is_asked {
+            *commands = match command {
+                [] => Vec::new(),
+                [line] => vec![line.clone()],
+                words => vec![shell::line(words.iter().map(String::as_str))],
+            };
+        }
+        Ok(())
     }
 
     /// Returns each command, with each combination of values, as a variant.
@@ -372,14 +384,13 @@ pub fn remove_made(trees: &Path, run: &Path, is_done: bool) -> anyhow::Result<()
 pub fn remove_resumed(run: &Path) -> anyhow::Result<()> {
     let trees = trees_of(run)?;
     let plan = Reader::open(run)?.record.plan;
-    let is_below = |target: &Target| {
-        let variant = target.variant.as_deref();
-        variant.is_some_and(|variant| Path::new(variant).starts_with(&trees))
-    };
-    match plan.targets.iter().any(is_below) {
-        true => revisions::remove(&trees),
-        false => Ok(()),
+    for target in &plan.targets {
+        let variant = target.variant.as_deref().map(Path::new);
+        if variant.is_some_and(|variant| variant.starts_with(&trees)) {
+            return revisions::remove(&trees);
+        }
     }
+    Ok(())
 }
 
 /// Returns whether the command of a workload is that of the variant.
@@ -393,8 +404,8 @@ fn is_whole(workload: &WorkloadSpec) -> bool {
     }
 }
 
-/// Refuses `{}` in scripts beside commands that stand in place of targets: the command would replace
-/// it.
+/// Refuses `{}` in scripts beside commands that stand in place of targets: the command would
+/// replace it.
 fn check_scripts(workload: &WorkloadSpec, are_commands: bool) -> anyhow::Result<()> {
     for key in ["setup", "prepare", "cleanup", "verify"] {
         let text = workload.params.get(key).and_then(Value::as_str);
