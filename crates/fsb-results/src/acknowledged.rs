@@ -13,7 +13,9 @@ use fsb_model::units::parse_percent;
 use fsb_report::check::{Check, CheckOutcome};
 use fsb_report::show::{percent, percent_above};
 use glob::Pattern;
+use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 
 /// The largest file of acknowledgements in bytes.
@@ -69,6 +71,28 @@ pub struct Applied {
     pub refused: Vec<String>,
     /// Entries that name no case of the comparison.
     pub unused: Vec<String>,
+}
+
+impl Applied {
+    /// Returns the lists that are not empty: the name of the field in messages, words, and cases.
+    pub fn parts(&self) -> Vec<(&'static str, &'static str, &[String])> {
+        let mut parts = vec![
+            ("acknowledged", "acknowledged", self.passed.as_slice()),
+            ("not_acknowledged", "not acknowledged", &self.refused),
+            (
+                "unused",
+                "acknowledged cases that are not compared",
+                &self.unused,
+            ),
+        ];
+        parts.retain(|(_, _, cases)| !cases.is_empty());
+        parts
+    }
+}
+
+/// Returns the day in UTC, on which entries are still valid.
+pub fn today() -> Date {
+    Timestamp::now().to_zoned(TimeZone::UTC).date()
 }
 
 impl Name {

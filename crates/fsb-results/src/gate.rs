@@ -96,19 +96,9 @@ pub fn checks(judged: &[Judged<'_>], absent: &[&AbsentTarget]) -> Vec<Check> {
 /// matter. Runs of several targets are several comparisons, each of a target with itself.
 pub fn slower(judged: &[Judged<'_>], checks: &[Check], applied: &Applied) -> Answer {
     let mut answer = answer(judged, checks, &applied.passed);
-    for (name, what, cases) in [
-        ("acknowledged", "acknowledged", &applied.passed),
-        ("not_acknowledged", "not acknowledged", &applied.refused),
-        (
-            "unused",
-            "acknowledged cases that are not compared",
-            &applied.unused,
-        ),
-    ] {
-        if !cases.is_empty() {
-            answer.fields.push((name, cases.clone().into()));
-            answer.text = format!("{}; {what}: {}", answer.text, cases.join("; "));
-        }
+    for (name, what, cases) in applied.parts() {
+        answer.fields.push((name, cases.into()));
+        answer.text = format!("{}; {what}: {}", answer.text, cases.join("; "));
     }
     answer
 }

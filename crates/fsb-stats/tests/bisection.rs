@@ -43,7 +43,13 @@ impl Machine {
 
 /// Returns the end of a search and the number of its pairs.
 fn bisect(machine: &mut Machine) -> (Ending, usize, [usize; 3]) {
-    let mut search = Search::new(vec![1.0; machine.levels.len()], SETTINGS);
+    let weights = vec![1.0; machine.levels.len()];
+    bisect_weighted(machine, weights)
+}
+
+/// As [`bisect`], with the weights of the candidates.
+fn bisect_weighted(machine: &mut Machine, weights: Vec<f64>) -> (Ending, usize, [usize; 3]) {
+    let mut search = Search::new(weights, SETTINGS);
     let mut known = Vec::new();
     let mut by_purpose = [0; 3];
     loop {
@@ -316,28 +322,7 @@ fn weights_shorten_a_search_and_do_not_decide_it() {
             let mut machine = Machine::new(changes(64, &[(change, 0.95)]), 0.05, seed);
             let mut weights = vec![1.0; 64];
             weights[20] = weight;
-            let mut search = Search::new(weights, SETTINGS);
-            let mut made = 0;
-            let end = loop {
-                match search.next() {
-                    Next::End(end) => break end,
-                    Next::Measure {
-                        purpose,
-                        earlier,
-                        later,
-                        pairs,
-                    } => {
-                        made += pairs;
-                        let log_ratios = (0..pairs).map(|_| machine.pair(earlier, later)).collect();
-                        search.add(Step {
-                            purpose,
-                            earlier,
-                            later,
-                            log_ratios,
-                        });
-                    }
-                }
-            };
+            let (end, made, _) = bisect_weighted(&mut machine, weights);
             assert_eq!(found_later(&end), Some(change), "{seed} {weight}");
             pairs.push(made);
         }

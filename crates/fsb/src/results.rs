@@ -9,10 +9,9 @@ use fsb_report::choice::{self, Choice};
 use fsb_report::gate::{Gate, GateAnswer};
 use fsb_report::summary::Summary;
 use fsb_report::{FORMATS, Format, Report, WIDTH, figures, text, visible};
-use fsb_results::acknowledged::{Acknowledgements, Applied};
+use fsb_results::acknowledged::{Acknowledgements, Applied, today};
 use fsb_results::summary;
 use fsb_store::{RunDirectory, owner};
-use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use crate::help::heading;
@@ -151,8 +150,7 @@ impl RunGate {
     /// Returns the answer with the effect of the acknowledgements.
     pub fn answer(&self, summary: &Summary, record: &RunRecord) -> (GateAnswer, Applied) {
         let mut answer = self.gate.answer(summary, record);
-        let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-        let applied = self.acknowledged.apply(&mut answer.checks, today);
+        let applied = self.acknowledged.apply(&mut answer.checks, today());
         (answer, applied)
     }
 }

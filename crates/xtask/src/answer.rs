@@ -14,11 +14,10 @@ use anyhow::{Context, ensure};
 use fsb_stats::t_quantile;
 use rand::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
-use serde_json::Value;
 
 use crate::agree::{AgreeCase, Fio, IMAGE, Ours, all_cases, calibrate, fio_labels, most_units};
 use crate::bench::Options;
-use crate::compare::program;
+use crate::compare::{program, report_of};
 use crate::peers;
 
 /// The file systems; the others are compared with the first.
@@ -89,15 +88,7 @@ fn answer_of_fsb(directory: &Path) -> anyhow::Result<(Vec<Judged>, f64)> {
             .arg(&out),
     )?;
     let took = began.elapsed().as_secs_f64();
-    let json = directory.join("run.json");
-    peers::run(
-        Command::new(program()?)
-            .arg("report")
-            .arg(&out)
-            .arg("-o")
-            .arg(&json),
-    )?;
-    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json)?)?;
+    let report = report_of(&out)?;
     let mut found = Vec::new();
     for case in report["cases"].as_array().context("no cases")? {
         let label = case["workload"].as_str().unwrap_or_default().to_owned();

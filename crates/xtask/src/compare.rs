@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
+use serde_json::Value;
 
 use crate::peers::{self, Median};
 
@@ -152,6 +153,13 @@ pub fn verdict(kept: bool, budget: f64) -> String {
         "  (budget {budget}: {})",
         if kept { "kept" } else { "MISSED" }
     )
+}
+
+/// Returns the report of a run in JSON.
+pub fn report_of(run: &Path) -> anyhow::Result<Value> {
+    let mut command = Command::new(program()?);
+    command.arg("report").arg(run).args(["--format", "json"]);
+    Ok(serde_json::from_slice(&peers::run(&mut command)?.stdout)?)
 }
 
 /// Returns the release build of the program, which is beside this program.

@@ -19,7 +19,7 @@ use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
 
 use crate::bench::Options;
-use crate::compare::program;
+use crate::compare::{program, report_of};
 use crate::peers;
 
 /// A command of about 50 ms.
@@ -157,15 +157,7 @@ fn fsb(directory: &Path) -> anyhow::Result<Answer> {
             .arg(&out),
     )?;
     let seconds = began.elapsed().as_secs_f64();
-    let json = directory.join("report.json");
-    peers::run(
-        Command::new(program()?)
-            .arg("report")
-            .arg(&out)
-            .arg("-o")
-            .arg(&json),
-    )?;
-    let report: Value = serde_json::from_slice(&std::fs::read(&json)?)?;
+    let report = report_of(&out)?;
     let against = &report["cases"][0]["cells"][1]["against"];
     let verdict = against["verdict"].as_str().unwrap_or_default();
     Ok(Answer {

@@ -137,14 +137,15 @@ impl Server<'_> {
         request: &MeasureRequest,
         lines: &mut Lines,
     ) -> Result<Reply, TestbedError> {
-        let programs_of = |spec: &WorkloadSpec| programs(spec, &request.sizing, self.targets.len());
-        let own = programs_of(&request.workload);
-        let here = runs_here(&request.workload, &request.sizing);
+        let programs_of = |needs: ProgramNeeds| programs(needs, self.targets.len());
+        let needs = needs_of(&request.workload, &request.sizing);
+        let here = needs.as_ref().is_some_and(|needs| needs.here);
+        let own = needs.map(programs_of);
         let beside = request
             .workload
             .background
             .as_ref()
-            .map(|background| programs_of(&background.spec()));
+            .map(|background| needs_of(&background.spec(), &request.sizing).map(programs_of));
         let limit = request
             .workload
             .background
@@ -219,31 +220,28 @@ impl Server<'_> {
     }
 }
 
-/// Returns the confinement of programs, or `None` if the workload runs none. The /dev/shm of all
-/// `targets` that are ready together hold at most half of the memory of this machine.
-fn programs(spec: &WorkloadSpec, sizing: &Sizing, targets: usize) -> Option<Programs> {
+/// Returns the needs of the programs of a workload, or `None` if it runs none.
+fn needs_of(spec: &WorkloadSpec, sizing: &Sizing) -> Option<ProgramNeeds> {
+    workload::parse(spec, sizing).ok()?.profile().program
+}
+
+/// Returns the confinement of programs. The /dev/shm of all `targets` that are ready together hold
+/// at most half of the memory of this machine.
+fn programs(needs: ProgramNeeds, targets: usize) -> Programs {
     let ProgramNeeds {
         writable,
         network,
         limits,
         ..
-    } = workload::parse(spec, sizing).ok()?.profile().program?;
+    } = needs;
     let half = fsb_testbed::host::memory_bytes().unwrap_or(1 << 30) / 2;
     let share = half / targets.max(1) as u64;
-    Some(Programs {
+    Programs {
         writable,
         network,
         scratch: limits.memory.map_or(share, |bytes| bytes.min(share)),
         limits,
-    })
-}
-
-/// Returns whether the workload runs programs in an existing directory of the user.
-fn runs_here(spec: &WorkloadSpec, sizing: &Sizing) -> bool {
-    let program = workload::parse(spec, sizing)
-        .ok()
-        .and_then(|job| job.profile().program);
-    program.is_some_and(|program| program.here)
+    }
 }
 
 /// Returns the limits of a target's workers: their confinement, their deadline and the controls

@@ -13,14 +13,11 @@ use fsb_model::{code, failure, nearest, shell};
 use fsb_report::csv::values;
 use fsb_report::show::entry;
 use fsb_report::{DataFile, Report, WIDTH, change_of, condition_text, find, mark, text};
-use fsb_results::acknowledged::{Acknowledgements, LARGEST};
+use fsb_results::acknowledged::{Acknowledgements, LARGEST, today};
 use fsb_results::comparison::{Choices, Comparison, NothingInCommon, TargetByTarget};
 use fsb_results::sets::{self, Sets, Trust};
 use fsb_stats::compare::{Collected, ConditionDifference, Document, Single};
 use fsb_store::{input, owner};
-use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::settings::{self, SettingArguments};
@@ -175,11 +172,6 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         }
         _ => Ok(exit::DONE),
     }
-}
-
-/// Returns the day in UTC.
-pub(super) fn today() -> Date {
-    Timestamp::now().to_zoned(TimeZone::UTC).date()
 }
 
 /// Reads the file of acknowledged slowdowns; none without a file.

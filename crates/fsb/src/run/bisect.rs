@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fsb_model::setting::SettingValue;
+use fsb_model::variant::{self, PLACEHOLDER};
 use fsb_model::{Better, Failure, Trial, code, failure, notice};
 use fsb_report::bisection::{Bisection, CandidateState, MeasuredStep};
 use fsb_runner::plan_file::{self, PlanFile, Resolved, typed};
@@ -28,8 +29,6 @@ const LARGEST: u64 = 64 << 20;
 const NAMES: [&str; 2] = ["earlier", "later"];
 /// The number of steps without a value in a row that ends a bisection.
 const MOST_EMPTY: usize = 3;
-/// The placeholder in targets and commands.
-pub const PLACEHOLDER: &str = fsb_model::variant::PLACEHOLDER;
 
 /// The directory and the limits of a bisection.
 pub struct Bisecting<'a> {
@@ -318,10 +317,7 @@ fn resolve(plan: &PlanFile, texts: &[String; 2], pairs: usize) -> anyhow::Result
         ));
     };
     let target = target.into_inner().text;
-    let in_command = file
-        .workloads
-        .iter()
-        .any(fsb_model::variant::has_placeholder);
+    let in_command = file.workloads.iter().any(variant::has_placeholder);
     for (name, text) in NAMES.iter().zip(texts) {
         let filled = target.replace(PLACEHOLDER, text);
         let mut target: toml::Spanned<TargetFile> = typed(&format!("{name}={filled}"));

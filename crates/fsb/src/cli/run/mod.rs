@@ -352,14 +352,8 @@ fn fail_if_code(gate: &RunGate, directory: &Path) -> anyhow::Result<u8> {
     let run = StoredRun::read(directory)?;
     let (answer, applied) = gate.answer(&summary::of_stored(&run), &run.record);
     let mut text = format!("--fail-if: {}", answer.sentence());
-    for (what, cases) in [
-        ("acknowledged", &applied.passed),
-        ("not acknowledged", &applied.refused),
-        ("acknowledged cases that are not compared", &applied.unused),
-    ] {
-        if !cases.is_empty() {
-            text += &format!("; {what}: {}", cases.join("; "));
-        }
+    for (_, what, cases) in applied.parts() {
+        text += &format!("; {what}: {}", cases.join("; "));
     }
     let worst = answer.largest();
     match answer.state() {
