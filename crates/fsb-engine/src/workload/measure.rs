@@ -1,7 +1,10 @@
 //! The three steps of all workloads over a file set, threads that move one item after the other,
 //! and the times of phases.
 
+use std::time::Duration;
+
 use fsb_model::{CacheState, Durability};
+use fsb_sys::poll_until;
 use rustix::fs::OFlags;
 
 use super::spec::Spec;
@@ -16,6 +19,9 @@ use crate::profile::Profile;
 use crate::task::{Context, Gate, Measurement, Preparing, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
+
+/// The limit for the release of the pages of uncached I/O.
+const RELEASE: Duration = Duration::from_secs(1);
 
 impl Spec {
     fn backend_for(&self, context: &Context) -> &'static dyn Backend {
@@ -117,7 +123,13 @@ pub(crate) fn measure_set<C: ThreadJob>(
     };
     let mut measurement = outcome.measurement(profile.operation);
     (measurement.resident_after, measurement.file_bytes_after) = if real {
-        fileset::resident_after(&views, &set.layout, subject.interest)
+        let resident = || fileset::resident_after(&views, &set.layout, subject.interest);
+        // The kernel releases the pages of uncached I/O after it wakes the caller, on a busy machine
+        // some time later.
+        if capabilities.uncached {
+            poll_until(RELEASE, || resident().0 == Some(0));
+        }
+        resident()
     } else {
         let after = pretend(
             &set.layout,

@@ -14,7 +14,7 @@ use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium, OwnDirectory};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::space::FreeSpace;
-use fsb_sys::{Roots, block, encryption, mount as kernel, mountinfo, program, quota};
+use fsb_sys::{Roots, block, encryption, mount as kernel, mountinfo, poll_until, program, quota};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -301,9 +301,16 @@ impl ReadyFileSystem {
         Some(server.usage())
     }
 
-    /// Returns how its FUSE server failed.
+    /// Returns how its FUSE server failed. The kernel ends the connection before the server's
+    /// processes can be seen to have ended, so that their end is waited for.
     pub fn server_failure(&mut self) -> Option<String> {
-        let failure = self.mounted.as_mut()?.server.as_mut()?.failure()?;
+        /// The limit for the end of a server without a connection.
+        const ENDING: Duration = Duration::from_secs(5);
+        let server = self.mounted.as_mut()?.server.as_mut()?;
+        if rustix::fs::statfs(&self.point).err() == Some(Errno::NOTCONN) {
+            poll_until(ENDING, || !server.is_running());
+        }
+        let failure = server.failure()?;
         let name = self.member.served_by(&self.source);
         let name = name.as_deref().unwrap_or(self.member.name());
         Some(format!("the server {name} ended: {failure}"))

@@ -80,23 +80,23 @@ fn uncached_io_is_measured_where_nothing_stays_in_the_page_cache() {
         compare(
             &trials,
             label,
-            &[
-                ("xfs", "ok"),
-                ("btrfs", "not_applicable"),
-                ("overlay", "not_applicable"),
-            ],
+            &[("btrfs", "not_applicable"), ("overlay", "not_applicable")],
         );
     }
-    compare(
-        &trials,
-        "read",
-        &[("ext4", "ok"), ("tmpfs", "not_applicable")],
-    );
-    let kept = &trials[&("ext4".to_owned(), "overwrite".to_owned())];
-    assert!(
-        kept["outcome"] == "ok" || kept["error_code"] == "trial/not-uncached",
-        "{kept:#}"
-    );
+    compare(&trials, "read", &[("tmpfs", "not_applicable")]);
+    // ext4 keeps overwritten pages. Everywhere, a sync(2) of another process can write pages in a
+    // way that leaves them in the cache.
+    let measured = |target: &str| {
+        let own = trials.iter().filter(|((of, _), _)| of == target);
+        own.filter(|((_, label), trial)| {
+            let is_kept = trial["error_code"] == "trial/not-uncached";
+            assert!(trial["outcome"] == "ok" || is_kept, "{label}: {trial:#}");
+            !is_kept
+        })
+        .count()
+    };
+    assert!(measured("xfs") >= 1, "{trials:#?}");
+    assert!(measured("ext4") >= 1, "{trials:#?}");
     for trial in trials.values().filter(|trial| trial["outcome"] == "ok") {
         let resident = trial["observed"]["resident_bytes_after"].as_u64().unwrap();
         assert!(resident <= 8 << 17, "{trial:#}");
