@@ -649,6 +649,11 @@ fn one_set(section: &mut Section, share: &Share<'_>) {
 fn durable(section: &mut Section, share: &Share<'_>) {
     let Share { piece, units, .. } = *share;
     match piece.word("durability") {
+        // A sync of fio covers no write that is in flight.
+        "each" if piece.number("depth") > 1 => {
+            section.set("sync", "dsync");
+            section.remark("fio makes each write durable by O_DSYNC, fsb by fdatasync after it.");
+        }
         "each" => section.set("fdatasync", 1),
         "end" if share.own_files => {
             section.set("fsync", piece.operations);
@@ -790,6 +795,23 @@ mod tests {
                     .any(|(key, value)| (*key, value.as_str()) == option),
                 "{option:?} in {found:?}"
             );
+        }
+        let durable = |backend: &str, depth: u64| {
+            options(
+                json!({"name": "random-write", "access": "random", "backend": backend, "cache": "any", "files": 1,
+                "file_size": 65536, "block_size": 4096, "threads": 1, "depth": depth, "durability": "each"}),
+            )
+        };
+        for (options, wanted) in [
+            (durable("psync", 1), ("fdatasync", "1")),
+            (durable("libaio-direct", 8), ("sync", "dsync")),
+        ] {
+            let syncs: Vec<_> = options
+                .iter()
+                .filter(|(key, _)| key.contains("sync"))
+                .map(|(key, value)| (*key, value.as_str()))
+                .collect();
+            assert_eq!(syncs, [wanted]);
         }
         let found = options(
             json!({"name": "sequential-mix", "access": "sequential", "backend": "psync", "cache": "any",
