@@ -5,13 +5,13 @@ use std::path::Path;
 
 use crate::common::*;
 
-/// Writes and reads that last long enough to be observed.
+/// Writes and reads that last until the test ends them, on the busiest machine.
 pub const PLAN: &str = r#"
 name = "controlled"
 [controls]
 guest-memory = "off"
 [repetition]
-blocks = 50
+blocks = 1000
 sample_time = "100ms"
 [[workload]]
 name = "write"

@@ -300,7 +300,7 @@ fn a_wall_clock_that_jumps_changes_neither_budget_nor_order_of_records_nor_resum
     };
     let run = directory.path().join("run");
     let first = start(
-        &words("run tiny.toml tmpfs --size 64M --blocks 50 --out run -q"),
+        &words("run tiny.toml tmpfs --size 64M --blocks 1000 --out run -q"),
         "0",
     );
     wait_until("trials of the first block", HANGS, || {

@@ -88,6 +88,8 @@ fn compare(file_system: &str, directory: &Path, installed: Option<String>) {
             // Only the device shows whether names were written, and other processes write to it,
             // too.
             ("fsync_directory", "no", "yes") => true,
+            // On a busy machine, the other side of the server is not always seen in time.
+            ("fsync_file", "no", "unknown") => true,
             // cryfs has its files open for moments only.
             ("direct_bypasses", "no", "unknown") => true,
             _ => false,

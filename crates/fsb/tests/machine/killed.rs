@@ -10,7 +10,7 @@ use crate::common::*;
 /// measured trial.
 fn start(directory: &Path) -> Running {
     tiny_plan(directory);
-    let arguments = words("run tiny.toml ext4 ntfs --size 64M --blocks 50 --out run -q");
+    let arguments = words("run tiny.toml ext4 ntfs --size 64M --blocks 1000 --out run -q");
     let child = Running::start(directory, &arguments);
     let run = directory.join("run");
     wait_until(

@@ -33,7 +33,7 @@ fn arc_limit() -> String {
 fn start(directory: &Path) -> Running {
     tiny_plan(directory);
     let arguments =
-        "run tiny.toml zfs --size 100M --blocks 50 --control arc-limit=64M --out run -q";
+        "run tiny.toml zfs --size 100M --blocks 1000 --control arc-limit=64M --out run -q";
     Running::start(directory, &words(arguments))
 }
 

@@ -204,7 +204,7 @@ fn services_rest_while_fsb_measures() {
     let (scratch, systemd) = (scratch(), Systemd::new());
     fs::write(
         scratch.path().join("plan.toml"),
-        PLAN.replace("blocks = 50", "blocks = 1"),
+        PLAN.replace("blocks = 1000", "blocks = 1"),
     )
     .unwrap();
     let target = scratch.path().to_string_lossy().into_owned();

@@ -127,7 +127,7 @@ fn one_target_without_barriers_differs_from_the_other_in_that_alone() {
         "targets = ['ext4', { target = 'ext4', controls = { barriers = 'off' } }]\nsize = '320M'\n";
     fs::write(
         scratch.path().join("plan.toml"),
-        format!("{targets}{PLAN}").replace("blocks = 50", "blocks = 1"),
+        format!("{targets}{PLAN}").replace("blocks = 1000", "blocks = 1"),
     )
     .unwrap();
     succeeds(scratch.path(), "run plan.toml --out run -q");
@@ -719,8 +719,8 @@ fn a_partition_is_controlled_by_its_disk_unless_a_neighbour_is_in_use() {
     let bare = format!(
         "{{ target = 'bare={target}', controls = {{ barriers = 'off', scheduler = 'mq-deadline' }} }}"
     );
-    let plan =
-        format!("targets = ['with={target}', {bare}]\n{PLAN}").replace("blocks = 50", "blocks = 1");
+    let plan = format!("targets = ['with={target}', {bare}]\n{PLAN}")
+        .replace("blocks = 1000", "blocks = 1");
     fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     let path = own.path();
     let arguments = ["run", "plan.toml", "--wipe", &path, "-q", "--out"];

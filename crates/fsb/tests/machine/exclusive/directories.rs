@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::common::controls::is_gone;
 use crate::common::*;
 use crate::devices::Disk;
 use crate::mounts::{RUN, View};
@@ -202,7 +203,7 @@ fn files_of_a_killed_run_in_a_directory_are_cleaned() {
     fs::create_dir(&data).unwrap();
     let child = Running::start(
         scratch.path(),
-        "run tiny.toml ./data --blocks 50 --out run -q",
+        "run tiny.toml ./data --blocks 1000 --out run -q",
     );
     wait_until("trials", Duration::from_secs(30), || {
         trials(&scratch.path().join("run")).len() > 8
@@ -218,8 +219,7 @@ fn files_of_a_killed_run_in_a_directory_are_cleaned() {
     expect_nothing_to_undo(scratch.path());
 }
 
-/// A directory on a mount that is away is not gone. Another test's `fsb clean` would remove it
-/// before the mount is away, or find it out of reach.
+/// A directory on a mount that is away is not gone.
 #[test]
 fn the_directory_of_a_killed_run_is_removed_when_its_mount_is_back() {
     needs!(root);
@@ -232,16 +232,17 @@ fn the_directory_of_a_killed_run_is_removed_when_its_mount_is_back() {
         trials(&scratch.path().join("run")).len() > 2
     });
     kill_watcher(child.id());
+    // Before the run dies: another test's fsb, which undoes what dead runs left, finds it out of
+    // reach.
+    let unmounted = Command::new("umount")
+        .arg("--lazy")
+        .arg(&view.point)
+        .status();
+    assert!(unmounted.unwrap().success());
+    let coordinator = child.id();
     child.signal(rustix::process::Signal::KILL);
     child.wait();
-    wait_until("the unmount", Duration::from_secs(30), || {
-        Command::new("umount")
-            .arg(&view.point)
-            .output()
-            .unwrap()
-            .status
-            .success()
-    });
+    is_gone(coordinator);
     let about_view = |changes: Vec<(String, String)>| -> Vec<(String, String)> {
         let point = view.point.to_str().unwrap();
         let about = changes.into_iter().filter(|(_, text)| text.contains(point));

@@ -178,7 +178,7 @@ fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
     let scratch = scratch();
     fs::write(
         scratch.path().join("out.toml"),
-        OUT_OF_CACHE.replace("blocks = 1", "blocks = 50"),
+        OUT_OF_CACHE.replace("blocks = 1", "blocks = 1000"),
     )
     .unwrap();
     let running = Running::start(scratch.path(), "run out.toml ext4 --out run -q");

@@ -45,7 +45,7 @@ fn directories_that_guests_share_end_with_a_killed_coordinator() {
     let kernel = needs!(kernel());
     let before = traces();
     let scratch = scratch();
-    let arguments = "9p virtiofs --dir . --blocks 50 --out run";
+    let arguments = "9p virtiofs --dir . --blocks 1000 --out run";
     let mut coordinator = Coordinator(
         run(scratch.path(), &kernel, &words(arguments))
             .spawn()
