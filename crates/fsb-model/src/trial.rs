@@ -16,6 +16,9 @@ use crate::workload::Params;
 /// The schema that this version writes.
 pub const SCHEMA: &str = "fsbench/trial/1";
 
+/// What precedes the reason of a trial whose target an earlier trial of the block lost.
+pub const LOST_EARLIER: &str = "the target was lost earlier in this block: ";
+
 error_codes! {
     NOT_COLD = "trial/not-cold", code::TRIALS, "A cold trial found data in memory, or its device read too little.", "Measure a file system that fsb makes: the files of a directory may be read by others.";
     NOT_WARM = "trial/not-warm", code::TRIALS, "Data of a warm trial was not in memory.", "Use smaller files, or give the machine more memory.";

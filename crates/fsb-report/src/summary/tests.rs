@@ -110,6 +110,24 @@ fn failures_in_warm_up_alone_are_reported() {
     let expected = "1 trial of the warm-up failed; fsb planned amounts and times without: xfs at read 1M, cold: \
                     failed: the guest is gone";
     assert_eq!(told(&trials), [expected]);
+    let summary = Summary::of_run(&record, &trials);
+    let urgent = &summary.warnings[..summary.urgent];
+    assert!(
+        urgent.iter().any(|warning| warning == expected),
+        "{urgent:?}"
+    );
+    // What followed from it is not a second cause.
+    let mut next = trials[0].clone();
+    next.workload = "rename 4K files".to_owned();
+    next.error = Some("the target was lost earlier in this block: the guest is gone".to_owned());
+    trials.insert(1, next);
+    assert_eq!(
+        told(&trials),
+        [expected
+            .replace("1 trial", "2 trials")
+            .replace("cold:", "cold; rename 4K files:")]
+    );
+    trials.remove(1);
     // A resume made the warm-up again.
     trials[0].superseded = true;
     assert!(told(&trials).is_empty());

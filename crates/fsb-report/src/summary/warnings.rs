@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fsb_model::trial::LOST_EARLIER;
 use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
 use fsb_stats::Noise;
 
@@ -56,6 +57,7 @@ pub(super) fn warnings(
         .partition(|warning| matches!(warning, Warning::LongPreparation { .. }));
     urgent.extend(others.into_iter().map(warning_text));
     urgent.extend(lost(summary));
+    urgent.extend(warm_up(trials));
     urgent.extend(costs.into_iter().map(warning_text));
     // `different_media` below describes the media as observed.
     let reported = reported
@@ -64,7 +66,6 @@ pub(super) fn warnings(
     let mut warnings: Vec<String> = reported.map(warning_text).collect();
     warnings.extend(shared_directories(record));
     warnings.extend(unjudged(summary));
-    warnings.extend(warm_up(trials));
     warnings.extend(device::different_media(record));
     // If nothing is judged, more blocks and a quieter machine would change nothing.
     if summary.unjudged.is_none() {
@@ -264,25 +265,30 @@ fn warm_up(trials: &[CompactTrial]) -> Option<String> {
                 && trial.primary().is_some()
         })
     };
-    let named: Vec<String> = trials
+    let failed = trials.iter().filter(|trial| {
+        let ended_badly = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
+        trial.phase == Phase::Warmup && !trial.superseded && ended_badly && has_values(trial)
+    });
+    // One cause may cost a target all of its trials.
+    let mut by_reason: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
+    for trial in failed {
+        let place = (
+            &*trial.what.target,
+            trial.reason().replace(LOST_EARLIER, ""),
+        );
+        let labels = by_reason.entry(place).or_default();
+        labels.push(trial.what.workload.to_string());
+    }
+    let named: Vec<String> = by_reason
         .iter()
-        .filter(|trial| {
-            let ended_badly = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
-            trial.phase == Phase::Warmup && !trial.superseded && ended_badly && has_values(trial)
-        })
-        .map(|trial| {
-            format!(
-                "{} at {}: {}",
-                trial.what.target,
-                trial.what.workload,
-                trial.reason()
-            )
+        .map(|((target, reason), labels)| {
+            format!("{target} at {}: {reason}", some_of(labels, NAMED))
         })
         .collect();
     (!named.is_empty()).then(|| {
         format!(
             "{} of the warm-up failed; fsb planned amounts and times without: {}",
-            counted(named.len(), "trial"),
+            counted(by_reason.values().map(Vec::len).sum(), "trial"),
             some_of(&named, NAMED)
         )
     })

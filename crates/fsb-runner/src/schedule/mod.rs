@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::mix;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::{BlockOrder, Rounds};
-use fsb_model::trial::{INTO_HOLES, Reason};
+use fsb_model::trial::{INTO_HOLES, LOST_EARLIER, Reason};
 use fsb_model::{
     Amount, BACKGROUND, Outcome, Phase, RunRecord, StopReason, Target, Trial, Warning, WorkloadSpec,
 };
@@ -1098,7 +1098,7 @@ impl Schedule<'_> {
 fn note_lost(ready: &mut Ready, reply: &TrialReply) {
     if reply.target_lost {
         let reason = reply.reason.clone().unwrap_or_else(|| "".into());
-        let text = format!("the target was lost earlier in this block: {}", reason.text);
+        let text = format!("{LOST_EARLIER}{}", reason.text);
         ready.lost.get_or_insert(Reason { text, ..reason });
     }
 }

@@ -119,30 +119,38 @@ fn a_server_that_ends_at_once_is_reported_with_its_last_words() {
     );
 }
 
-#[test]
-fn a_server_that_crashes_costs_its_trial_and_a_new_one_serves_the_next() {
-    needs!(root);
-    needs!(program "mkfs.ext4", "bindfs");
-    let scratch = scratch();
-    // It ends when the first files of a workload appear, and only once. Those of the probe are
-    // elsewhere. Its connection is lost before it ends, as it is on a busy machine.
-    let mark = scratch.path().join("crashed");
+/// Writes `myfs`, which crashes once: while it serves the first files of a workload after the
+/// journal has a line with `text`. It looks for files without a pause and without another process,
+/// because they are there for moments. Its connection is lost before it ends, as it is on a busy
+/// machine.
+fn crashing_server(directory: &Path, text: &str) {
     let script = format!(
         r#"bindfs -f -o allow_other "$1" "$2" &
 pid=$!
-until [ -e "{0}" ] || [ -n "$(ls "$1"/fsb/fsb-set 2>/dev/null)" ]; do sleep 0.01; done
-[ -e "{0}" ] && {{ wait $pid; exit; }}
-touch "{0}"
+crashed="{0}/crashed"
+[ -e "$crashed" ] && {{ wait $pid; exit; }}
+until grep -qs '{text}' "{0}/run/trials.jsonl"; do kill -0 $pid 2>/dev/null || exit 0; done
+appeared() {{ for file in "$1"/fsb/fsb-set/*; do [ -e "$file" ] && return; done; return 1; }}
+until appeared "$1"; do kill -0 $pid 2>/dev/null || exit 0; done
+touch "$crashed"
 echo 'assertion failed' >&2
 kill -9 $pid
 wait $pid 2>/dev/null
 sleep 0.5
 exit 1"#,
-        mark.display()
+        directory.display(),
     );
-    server(scratch.path(), "myfs", &script);
-    let trials = run(scratch.path(), &["fuse:./myfs {dir} {mnt}"], 4);
-    assert!(mark.exists());
+    server(directory, "myfs", &script);
+}
+
+#[test]
+fn a_server_that_crashes_costs_its_trial_and_a_new_one_serves_the_next() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "bindfs");
+    let scratch = scratch();
+    crashing_server(scratch.path(), r#""phase":"measured""#);
+    let target = "fuse:./myfs {dir} {mnt}";
+    let trials = run(scratch.path(), &[target, "--blocks", "4"], 4);
     let lost: Vec<_> = trials
         .iter()
         .filter(|trial| trial["error_code"] == "trial/server-ended")
@@ -155,9 +163,26 @@ exit 1"#,
             .contains("exit status: 1: assertion failed"),
         "{lost:#?}"
     );
+    let last = trials.last().unwrap();
+    assert_eq!(last["outcome"], "ok", "a new server serves: {trials:#?}");
+}
+
+#[test]
+fn a_server_that_crashes_in_the_warm_up_is_named_although_all_values_are_there() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "bindfs");
+    let scratch = scratch();
+    // Any line: the first trial of the warm-up.
+    crashing_server(scratch.path(), "schema");
+    tiny_plan(scratch.path());
+    let target = "fuse:./myfs {dir} {mnt}";
+    let arguments = ["run", "tiny.toml", target, "--size", "128M", "--out", "run"];
+    let said = stdout(&succeeds(scratch.path(), &arguments[..]));
+    assert!(said.contains("of the warm-up failed"), "{said}");
+    let notes = stdout(&succeeds(scratch.path(), "report run --notes"));
     assert!(
-        trials.iter().any(|trial| trial["outcome"] == "ok"),
-        "a new server serves: {trials:#?}"
+        notes.contains("exit status: 1: assertion failed"),
+        "{notes}"
     );
 }
 
