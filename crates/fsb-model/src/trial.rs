@@ -16,7 +16,7 @@ use crate::workload::Params;
 /// The schema that this version writes.
 pub const SCHEMA: &str = "fsbench/trial/1";
 
-/// What precedes the reason of a trial whose target an earlier trial of the block lost.
+/// The text before the reason of a trial whose target was lost by an earlier trial of the block.
 pub const LOST_EARLIER: &str = "the target was lost earlier in this block: ";
 
 error_codes! {

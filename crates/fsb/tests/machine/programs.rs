@@ -11,7 +11,7 @@ use crate::common::*;
 /// their own that sync now and then.
 const TOLERANCE: f64 = 0.1;
 
-/// How often a mode whose counts differ is recorded again.
+/// The number of times that a mode is recorded again if its counts differ.
 const REPETITIONS: usize = 2;
 
 /// Returns the counts of a trace.
