@@ -332,8 +332,9 @@ pub trait Testbed {
         None
     }
     /// Returns how the target's FUSE server failed: its end and its last messages. Returns `None`
-    /// if it runs, and for a target without one.
-    fn server_failure(&mut self, _slot: Slot) -> Option<String> {
+    /// if it runs, and for a target without one. If a call found no connection to it
+    /// (`is_disconnected`), its end is waited for.
+    fn server_failure(&mut self, _slot: Slot, _is_disconnected: bool) -> Option<String> {
         None
     }
     /// Returns the space of the file system that holds the sparse image of the target, which files

@@ -1447,9 +1447,15 @@ impl Case<'_, '_> {
             let Some(Failure::Failed(why) | Failure::Lost(why)) = &place.failed else {
                 continue;
             };
-            if let Some(how) = self.testbed.server_failure(place.trial.slot) {
+            // ECONNABORTED: the connection ended during the call.
+            let is_disconnected = matches!(why.errno.as_deref(), Some("ENOTCONN" | "ECONNABORTED"));
+            let slot = place.trial.slot;
+            if let Some(how) = self.testbed.server_failure(slot, is_disconnected) {
                 let text = format!("{how}; then: {}", why.text);
-                place.failed = Some(Failure::Lost(Reason::new(&SERVER, text)));
+                place.failed = Some(Failure::Lost(Reason {
+                    errno: why.errno.clone(),
+                    ..Reason::new(&SERVER, text)
+                }));
             }
         }
     }

@@ -616,8 +616,8 @@ impl Testbed for GuestTestbed {
         self.inner.rpcs(slot)
     }
 
-    fn server_failure(&mut self, slot: Slot) -> Option<String> {
-        self.inner.server_failure(slot)
+    fn server_failure(&mut self, slot: Slot, is_disconnected: bool) -> Option<String> {
+        self.inner.server_failure(slot, is_disconnected)
     }
 
     fn free_bytes(&self, slot: Slot) -> Option<u64> {

@@ -302,12 +302,13 @@ impl ReadyFileSystem {
     }
 
     /// Returns how its FUSE server failed. The kernel ends the connection before the server's
-    /// processes can be seen to have ended, so that their end is waited for.
-    pub fn server_failure(&mut self) -> Option<String> {
+    /// processes can be seen to have ended, so that their end is waited for after a call that found
+    /// none. A server that is silent is not asked.
+    pub fn server_failure(&mut self, is_disconnected: bool) -> Option<String> {
         /// The limit for the end of a server without a connection.
         const ENDING: Duration = Duration::from_secs(5);
         let server = self.mounted.as_mut()?.server.as_mut()?;
-        if rustix::fs::statfs(&self.point).err() == Some(Errno::NOTCONN) {
+        if is_disconnected {
             poll_until(ENDING, || !server.is_running());
         }
         let failure = server.failure()?;

@@ -659,8 +659,8 @@ impl Testbed for LocalTestbed {
         self.slots.get(&slot)?.rpcs()
     }
 
-    fn server_failure(&mut self, slot: Slot) -> Option<String> {
-        self.slots.get_mut(&slot)?.server_failure()
+    fn server_failure(&mut self, slot: Slot, is_disconnected: bool) -> Option<String> {
+        self.slots.get_mut(&slot)?.server_failure(is_disconnected)
     }
 
     fn space_beneath(&self, slot: Slot) -> Option<SpaceBeneath> {
@@ -890,9 +890,9 @@ impl OccupiedSlot {
     }
 
     /// Returns how its FUSE server failed.
-    pub fn server_failure(&mut self) -> Option<String> {
+    pub fn server_failure(&mut self, is_disconnected: bool) -> Option<String> {
         match &mut self.state {
-            SlotState::FileSystem(ready) => ready.server_failure(),
+            SlotState::FileSystem(ready) => ready.server_failure(is_disconnected),
             SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
         }
     }

@@ -94,7 +94,7 @@ fn child_is_gone_without_a_trace(before: &Traces, directory: &Path) {
     );
 }
 
-/// Shortens the plan on disk to few blocks, because the resumed run need not make all fifty, and
+/// Shortens the plan on disk to few blocks, because the resumed run need not make all, and
 /// resumes.
 fn resumes(directory: &Path) {
     let run = directory.join("run");
