@@ -12,6 +12,7 @@ pub mod account;
 pub mod ballast;
 pub mod blkpg;
 pub mod block;
+pub mod call_flags;
 pub mod cgroup;
 pub mod dm;
 pub mod encryption;

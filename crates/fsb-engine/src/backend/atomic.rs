@@ -6,101 +6,46 @@
 
 use std::fs::File;
 use std::io::IoSlice;
-use std::path::Path;
 
 use fsb_model::Bytes;
 use fsb_model::errno::describe;
-use rustix::fs::{AtFlags, OFlags, StatxFlags};
-use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+use fsb_sys::call_flags::{ATOMIC, AtomicUnits};
+use rustix::fs::OFlags;
+use rustix::io::{Errno, pwritev2};
 
 use super::session::ProbeFile;
-use super::vectored::CallFlags;
-use super::{
-    Backend, Capabilities, Direct, KernelNamespace, Namespace, ProbeTarget, Session, SessionSetup,
-    Verb, direct, vectored,
-};
+use super::{Capabilities, KernelNamespace, Namespace, ProbeTarget, Verb, direct};
 use crate::data::Memory;
 use crate::error::EngineError;
 
-/// RWF_ATOMIC of Linux 6.11 (include/uapi/linux/fs.h).
-const ATOMIC: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x40);
+/// The capabilities of a backend with the flag whose calls finish before they return.
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
+    appends: false,
+    ..direct::CAPABILITIES
+};
 
-/// STATX_WRITE_ATOMIC of Linux 6.11 (include/uapi/linux/stat.h).
-const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x1_0000);
-
-/// The member.
-#[derive(Debug)]
-pub(crate) struct Atomic;
-
-impl Backend for Atomic {
-    fn name(&self) -> &'static str {
-        "atomic"
-    }
-
-    fn about(&self) -> &'static str {
-        "preadv2 and pwritev2 past the page cache (O_DIRECT); writes with RWF_ATOMIC, which a crash leaves whole or undone"
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            appends: false,
-            ..direct::CAPABILITIES
-        }
-    }
-
-    /// Refuses a place whose files do not take atomic writes of the records.
-    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
-        if place.verb == Verb::Write {
-            try_write(place)?;
-        }
-        direct::examine(place).map(Some)
-    }
-
-    fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
-        let calls = CallFlags {
-            read: ReadWriteFlags::empty(),
-            write: ATOMIC,
-        };
-        vectored::open_session(OFlags::DIRECT, setup, calls)
+/// Refuses a place whose files do not take atomic writes of the records.
+pub(super) fn examine(place: &ProbeTarget<'_>) -> Result<(), EngineError> {
+    match place.verb {
+        Verb::Read => Ok(()),
+        Verb::Write => try_write(place),
     }
 }
 
-/// The sizes of atomic writes that statx reports for a file, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AtomicUnits {
-    /// The smallest size; 0 if the file takes no atomic writes.
-    min: u32,
-    /// The largest size.
-    max: u32,
-}
-
-impl AtomicUnits {
-    /// Returns the sizes that statx reports. A kernel before 6.11 reports none.
-    fn from_file(file: &File, path: &Path) -> Result<AtomicUnits, EngineError> {
-        let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, WRITE_ATOMIC)
-            .map_err(|errno| EngineError::call("ask (statx) about", path, errno))?;
-        Ok(AtomicUnits {
-            min: found.stx_atomic_write_unit_min,
-            max: found.stx_atomic_write_unit_max,
-        })
+/// Returns why records of this size are not applicable. Returns `None` if statx promises them.
+fn refusal(AtomicUnits { min, max }: AtomicUnits, record_size: u64) -> Option<String> {
+    if min == 0 || max == 0 {
+        return Some("statx reports no atomic writes for files of this file system".to_owned());
     }
-
-    /// Returns why records of this size are not applicable. Returns `None` if statx promises them.
-    fn refusal(self, record_size: u64) -> Option<String> {
-        let AtomicUnits { min, max } = self;
-        if min == 0 || max == 0 {
-            return Some("statx reports no atomic writes for files of this file system".to_owned());
-        }
-        let fits = record_size.is_power_of_two()
-            && (u64::from(min)..=u64::from(max)).contains(&record_size);
-        (!fits).then(|| {
-            format!(
-                "atomic writes take powers of two from {} to {}, not records of {record_size} bytes",
-                Bytes(min.into()),
-                Bytes(max.into())
-            )
-        })
-    }
+    let fits =
+        record_size.is_power_of_two() && (u64::from(min)..=u64::from(max)).contains(&record_size);
+    (!fits).then(|| {
+        format!(
+            "atomic writes take powers of two from {} to {}, not records of {record_size} bytes",
+            Bytes(min.into()),
+            Bytes(max.into())
+        )
+    })
 }
 
 /// Writes one record to a temporary file, if statx promises its size.
@@ -110,8 +55,9 @@ fn try_write(place: &ProbeTarget<'_>) -> Result<(), EngineError> {
     let file = trial
         .open(Verb::Write, OFlags::DIRECT)
         .map_err(|error| inapplicable(place, format!("open with O_DIRECT: {error}"), None))?;
-    let units = AtomicUnits::from_file(&file, path)?;
-    if let Some(why) = units.refusal(place.record_size) {
+    let units = AtomicUnits::from_file(&file)
+        .map_err(|errno| EngineError::call("ask (statx) about", path, errno))?;
+    if let Some(why) = refusal(units, place.record_size) {
         // The errno of the call itself is the reason where statx reports nothing.
         let errno = (units.min == 0).then(|| write(&file, place.record_size).err());
         return Err(inapplicable(place, why, errno.flatten()));
@@ -163,18 +109,18 @@ mod tests {
             max: 65_536,
         };
         for record in [4096, 8192, 65_536] {
-            assert_eq!(units.refusal(record), None, "{record}");
+            assert_eq!(refusal(units, record), None, "{record}");
         }
         for record in [512, 12_288, 131_072] {
             assert_eq!(
-                units.refusal(record).unwrap(),
+                refusal(units, record).unwrap(),
                 format!(
                     "atomic writes take powers of two from 4K to 64K, not records of {record} bytes"
                 )
             );
         }
         let none = AtomicUnits { min: 0, max: 0 };
-        assert!(none.refusal(4096).unwrap().contains("no atomic writes"));
+        assert!(refusal(none, 4096).unwrap().contains("no atomic writes"));
     }
 
     #[test]
@@ -191,7 +137,7 @@ mod tests {
             verb: Verb::Write,
             record_size: 4096,
         };
-        let error = Atomic.examine(&place).unwrap_err();
+        let error = examine(&place).unwrap_err();
         assert!(error.inapplicable, "{error}");
         assert_eq!(std::fs::read_dir(memory.path()).unwrap().count(), 0);
     }

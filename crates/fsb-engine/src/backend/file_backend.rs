@@ -1,23 +1,25 @@
-//! Backends that open files with flags and leave the rest to their sessions.
+//! Backends that open files with flags, make calls with one, and leave the rest to their sessions.
 
 use fsb_model::observed::Direct;
 use rustix::fs::OFlags;
 
-use super::direct;
+use super::call_flag::CallFlag;
 use super::files::SessionSetup;
 use super::session::{Backend, Capabilities, ProbeTarget, Session};
 use crate::error::EngineError;
 
-/// Opens a session whose files are opened with these flags.
-type OpenSession = fn(OFlags, &SessionSetup) -> Result<Box<dyn Session>, EngineError>;
+/// Opens a session whose files and calls have the flags of the backend.
+type OpenSession = fn(&FileBackend, &SessionSetup) -> Result<Box<dyn Session>, EngineError>;
 
-/// A backend that opens files with flags of its own. Backends that differ in these flags alone are
-/// constants of it.
+/// A backend with flags of its own. Backends that differ in these flags alone are constants of it.
 #[derive(Debug)]
 pub(crate) struct FileBackend {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
+    /// The flags of open(2).
     pub(super) flags: OFlags,
+    /// The flag of the calls that move data.
+    pub(super) call_flag: CallFlag,
     pub(super) capabilities: Capabilities,
     pub(super) session: OpenSession,
 }
@@ -36,14 +38,10 @@ impl Backend for FileBackend {
     }
 
     fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
-        if self.capabilities.direct {
-            direct::examine(place).map(Some)
-        } else {
-            Ok(None)
-        }
+        self.call_flag.examine(place, self.capabilities.direct)
     }
 
     fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
-        (self.session)(self.flags, setup)
+        (self.session)(self, setup)
     }
 }

@@ -11,10 +11,12 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::call_flag::CallFlag;
 use super::files::{self, SlotTable};
+use super::nowait::{self, RequestsWithoutWaiting};
 use super::{
     Capabilities, Completion, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags,
-    Queued, Session, SessionSetup, Verb, direct,
+    Queued, Session, SessionSetup, Verb, atomic, direct, uncached,
 };
 use crate::error::EngineError;
 
@@ -25,6 +27,7 @@ pub(crate) static LIBAIO: FileBackend = FileBackend {
     name: "libaio",
     about: "io_submit and io_getevents through the page cache: the kernel moves the data before io_submit returns",
     flags: OFlags::empty(),
+    call_flag: CallFlag::None,
     capabilities: Capabilities {
         depth: DEPTH,
         sequential: false,
@@ -38,6 +41,7 @@ pub(crate) static LIBAIO_DIRECT: FileBackend = FileBackend {
     name: "libaio-direct",
     about: "io_submit and io_getevents past the page cache (O_DIRECT), in batches",
     flags: OFlags::DIRECT,
+    call_flag: CallFlag::None,
     capabilities: Capabilities {
         depth: DEPTH,
         ..direct::CAPABILITIES
@@ -45,13 +49,57 @@ pub(crate) static LIBAIO_DIRECT: FileBackend = FileBackend {
     session: open_session,
 };
 
-/// Opens a session whose files are opened with `flags`.
-fn open_session(flags: OFlags, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
+/// Through the page cache, which keeps nothing.
+pub(crate) static LIBAIO_UNCACHED: FileBackend = FileBackend {
+    name: "libaio-uncached",
+    about: "io_submit and io_getevents with RWF_DONTCACHE: through the page cache, which keeps nothing",
+    flags: OFlags::empty(),
+    call_flag: CallFlag::Uncached,
+    capabilities: Capabilities {
+        depth: DEPTH,
+        ..uncached::CAPABILITIES
+    },
+    session: open_session,
+};
+
+/// Past the page cache; a crash leaves a write whole or undone.
+pub(crate) static LIBAIO_ATOMIC: FileBackend = FileBackend {
+    name: "libaio-atomic",
+    about: "io_submit and io_getevents past the page cache (O_DIRECT); writes with RWF_ATOMIC, which a crash leaves whole or undone",
+    flags: OFlags::DIRECT,
+    call_flag: CallFlag::Atomic,
+    capabilities: Capabilities {
+        depth: DEPTH,
+        ..atomic::CAPABILITIES
+    },
+    session: open_session,
+};
+
+/// Through the page cache, without waiting.
+pub(crate) static LIBAIO_NOWAIT: FileBackend = FileBackend {
+    name: "libaio-nowait",
+    about: "io_submit and io_getevents with RWF_NOWAIT through the page cache; requests that would wait are counted and made again without it",
+    flags: OFlags::empty(),
+    call_flag: CallFlag::Nowait,
+    capabilities: Capabilities {
+        depth: DEPTH,
+        ..nowait::CAPABILITIES
+    },
+    session: open_session,
+};
+
+/// Opens a session whose files and calls have the flags of the backend.
+fn open_session(
+    backend: &FileBackend,
+    setup: &SessionSetup,
+) -> Result<Box<dyn Session>, EngineError> {
     let depth = setup.depth.max(1) as usize;
     Ok(Box::new(AioSession {
         context: AioContext::new(depth)?,
         files: SlotTable::new(setup),
-        flags,
+        flags: backend.flags,
+        call_flag: backend.call_flag,
+        unwaiting: RequestsWithoutWaiting::new(backend.call_flag, setup),
         queued: Vec::with_capacity(depth),
         pointers: Vec::with_capacity(depth),
         events: vec![Event::default(); depth].into(),
@@ -63,8 +111,12 @@ fn open_session(flags: OFlags, setup: &SessionSetup) -> Result<Box<dyn Session>,
 #[repr(C)]
 struct ControlBlock {
     data: u64,
-    /// The key and the flags of the call, in an order that depends on the byte order. Both are 0.
-    key_and_flags: [u32; 2],
+    #[cfg(target_endian = "little")]
+    key: u32,
+    /// Flags of the call (RWF_*).
+    call_flags: u32,
+    #[cfg(target_endian = "big")]
+    key: u32,
     opcode: u16,
     priority: i16,
     file: u32,
@@ -184,6 +236,8 @@ struct AioSession {
     context: AioContext,
     files: SlotTable<OwnedFd>,
     flags: OFlags,
+    call_flag: CallFlag,
+    unwaiting: RequestsWithoutWaiting,
     /// The requests that the kernel does not have yet, in their order.
     queued: Vec<ControlBlock>,
     /// The memory for pointers to them.
@@ -218,8 +272,31 @@ impl AioSession {
         Ok(())
     }
 
-    /// Takes finished requests and waits for at least `least`.
+    /// Queues a request.
+    #[inline]
+    fn push(&mut self, request: &IoRequest, flag: CallFlag) -> Result<(), Errno> {
+        let file = self.files.get(request.slot)?.as_raw_fd();
+        self.queued.push(ControlBlock {
+            data: u64::from(request.tag),
+            opcode: if request.verb == Verb::Read {
+                READ
+            } else {
+                WRITE
+            },
+            file: file as u32,
+            call_flags: flag.bits(request.verb).bits(),
+            memory: request.memory as u64,
+            length: request.length as u64,
+            offset: i64::try_from(request.offset).map_err(|_| Errno::FBIG)?,
+            ..ControlBlock::default()
+        });
+        Ok(())
+    }
+
+    /// Takes finished requests and waits for at least `least`. Queues those again that would have
+    /// waited.
     fn take_finished(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let mut next = done.len();
         let taken = self.context.wait(least, &mut self.events)?;
         done.extend(self.events[..taken].iter().map(|event| {
             Completion {
@@ -228,6 +305,9 @@ impl AioSession {
                     .map_err(|_| Errno::from_raw_os_error(-event.result as i32)),
             }
         }));
+        while let Some(rest) = self.unwaiting.next_rest(&mut next, done) {
+            self.push(&rest, CallFlag::None)?;
+        }
         Ok(())
     }
 }
@@ -252,23 +332,11 @@ impl Session for AioSession {
 
     #[inline]
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
-        let file = self.files.get(request.slot)?.as_raw_fd();
         if self.context.under_way + self.queued.len() == self.events.len() {
             return Ok(Queued::Busy);
         }
-        self.queued.push(ControlBlock {
-            data: u64::from(request.tag),
-            opcode: if request.verb == Verb::Read {
-                READ
-            } else {
-                WRITE
-            },
-            file: file as u32,
-            memory: request.memory as u64,
-            length: request.length as u64,
-            offset: i64::try_from(request.offset).map_err(|_| Errno::FBIG)?,
-            ..ControlBlock::default()
-        });
+        self.push(request, self.call_flag)?;
+        self.unwaiting.note(request);
         Ok(Queued::Pending)
     }
 
@@ -288,6 +356,10 @@ impl Session for AioSession {
                 return Ok(());
             }
         }
+    }
+
+    fn would_wait(&self) -> u64 {
+        self.unwaiting.would_wait()
     }
 
     fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {

@@ -9,6 +9,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use super::call_flag::CallFlag;
 use super::files::{self, SlotTable};
 use super::{
     Capabilities, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags, Queued, Session,
@@ -21,6 +22,7 @@ pub(crate) static LSEEK: FileBackend = FileBackend {
     name: "lseek",
     about: "read and write through the page cache, after an lseek if the record does not follow the last one",
     flags: OFlags::empty(),
+    call_flag: CallFlag::None,
     capabilities: Capabilities {
         appends: false,
         sequential: false,
@@ -34,6 +36,7 @@ pub(crate) static LSEEK_DIRECT: FileBackend = FileBackend {
     name: "lseek-direct",
     about: "read and write past the page cache (O_DIRECT), after an lseek if the record does not follow the last one",
     flags: OFlags::DIRECT,
+    call_flag: CallFlag::None,
     capabilities: Capabilities {
         appends: false,
         ..direct::CAPABILITIES
@@ -41,11 +44,14 @@ pub(crate) static LSEEK_DIRECT: FileBackend = FileBackend {
     session: open_session,
 };
 
-/// Opens a session whose files are opened with `flags`.
-fn open_session(flags: OFlags, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
+/// Opens a session whose files are opened with the flags of the backend.
+fn open_session(
+    backend: &FileBackend,
+    setup: &SessionSetup,
+) -> Result<Box<dyn Session>, EngineError> {
     Ok(Box::new(LseekSession {
         files: SlotTable::new(setup),
-        flags,
+        flags: backend.flags,
     }))
 }
 

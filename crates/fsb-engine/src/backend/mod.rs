@@ -16,6 +16,7 @@
 
 pub(crate) mod aio;
 mod atomic;
+mod call_flag;
 #[cfg(test)]
 mod conformance;
 pub(crate) mod direct;
@@ -59,9 +60,9 @@ pub static REGISTRY: &[&dyn Backend] = &[
     &vectored::PREADV2,
     &vectored::PREADV2_DIRECT,
     &vectored::PREADV2_HIPRI,
-    &uncached::Uncached,
-    &atomic::Atomic,
-    &nowait::Nowait,
+    &vectored::UNCACHED,
+    &vectored::ATOMIC,
+    &vectored::NOWAIT,
     &lseek::LSEEK,
     &lseek::LSEEK_DIRECT,
     &mmap::MMAP,
@@ -71,8 +72,14 @@ pub static REGISTRY: &[&dyn Backend] = &[
     &aio::PosixAio,
     &libaio::LIBAIO,
     &libaio::LIBAIO_DIRECT,
+    &libaio::LIBAIO_UNCACHED,
+    &libaio::LIBAIO_ATOMIC,
+    &libaio::LIBAIO_NOWAIT,
     &uring::URING,
     &uring::URING_DIRECT,
+    &uring::URING_UNCACHED,
+    &uring::URING_ATOMIC,
+    &uring::URING_NOWAIT,
     &null::Null,
     #[cfg(test)]
     &skeleton::Skeleton,

@@ -10,6 +10,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 
+use super::call_flag::CallFlag;
 use super::files::{self, SlotTable};
 use super::{
     Backend, Capabilities, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags, Queued,
@@ -22,6 +23,7 @@ pub(crate) static PSYNC: FileBackend = FileBackend {
     name: "psync",
     about: "pread and pwrite through the page cache, one call per operation",
     flags: OFlags::empty(),
+    call_flag: CallFlag::None,
     capabilities: Capabilities::PLAIN,
     session: open_session,
 };
@@ -31,6 +33,7 @@ pub(crate) static DIRECT: FileBackend = FileBackend {
     name: "direct",
     about: "pread and pwrite past the page cache (O_DIRECT)",
     flags: OFlags::DIRECT,
+    call_flag: CallFlag::None,
     capabilities: direct::CAPABILITIES,
     session: open_session,
 };
@@ -40,6 +43,7 @@ pub(crate) static OSYNC: FileBackend = FileBackend {
     name: "osync",
     about: "pread and pwrite through the page cache; each write returns when data and attributes are durable (O_SYNC)",
     flags: OFlags::SYNC,
+    call_flag: CallFlag::None,
     capabilities: Capabilities {
         synced: true,
         ..Capabilities::PLAIN
@@ -52,6 +56,7 @@ pub(crate) static DSYNC: FileBackend = FileBackend {
     name: "dsync",
     about: "pread and pwrite through the page cache; each write returns when its data is durable (O_DSYNC)",
     flags: fsb_sys::open_flags::DSYNC,
+    call_flag: CallFlag::None,
     capabilities: Capabilities {
         synced: true,
         ..Capabilities::PLAIN
@@ -59,11 +64,14 @@ pub(crate) static DSYNC: FileBackend = FileBackend {
     session: open_session,
 };
 
-/// Opens a session whose files are opened with `flags`.
-fn open_session(flags: OFlags, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
+/// Opens a session whose files are opened with the flags of the backend.
+fn open_session(
+    backend: &FileBackend,
+    setup: &SessionSetup,
+) -> Result<Box<dyn Session>, EngineError> {
     Ok(Box::new(PsyncSession {
         files: SlotTable::new(setup),
-        flags,
+        flags: backend.flags,
     }))
 }
 

@@ -9,19 +9,23 @@
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 
+use fsb_sys::call_flags::DONTCACHE;
 use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 
 use super::direct::trial_length;
 use super::session::ProbeFile;
-use super::vectored::CallFlags;
-use super::{Backend, Capabilities, Direct, ProbeTarget, Session, SessionSetup, Verb, vectored};
+use super::{Capabilities, Direct, ProbeTarget, Verb};
 use crate::data::Memory;
 use crate::error::EngineError;
 use crate::memory;
 
-/// RWF_DONTCACHE of Linux 6.14 (include/uapi/linux/fs.h).
-const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
+/// The capabilities of a backend with the flag whose calls finish before they return.
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
+    uncached: true,
+    sequential: false,
+    ..Capabilities::PLAIN
+};
 
 /// Bytes that a trial writes.
 const TRIAL: usize = 1 << 20;
@@ -30,43 +34,17 @@ const TRIAL: usize = 1 << 20;
 /// sync has returned.
 const LARGEST_CALL: usize = 64 << 10;
 
-/// The member.
-#[derive(Debug)]
-pub(crate) struct Uncached;
-
-impl Backend for Uncached {
-    fn name(&self) -> &'static str {
-        "uncached"
-    }
-
-    fn about(&self) -> &'static str {
-        "preadv2 and pwritev2 with RWF_DONTCACHE: through the page cache, which keeps nothing"
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            uncached: true,
-            sequential: false,
-            ..Capabilities::PLAIN
-        }
-    }
-
-    /// Refuses a file system without the flag. For writes, finds out whether written pages stay;
-    /// for reads, the page cache shows that after the work.
-    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
-        let buffered = match place.verb {
-            Verb::Read => try_read(place).map(|()| None),
-            Verb::Write => try_write(place),
-        }?;
-        Ok(Some(Direct {
-            alignment: None,
-            buffered,
-        }))
-    }
-
-    fn session(&self, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
-        vectored::open_session(OFlags::empty(), setup, CallFlags::both(DONTCACHE))
-    }
+/// Refuses a file system without the flag. For writes, finds out whether written pages stay; for
+/// reads, the page cache shows that after the work.
+pub(super) fn examine(place: &ProbeTarget<'_>) -> Result<Direct, EngineError> {
+    let buffered = match place.verb {
+        Verb::Read => try_read(place).map(|()| None),
+        Verb::Write => try_write(place),
+    }?;
+    Ok(Direct {
+        alignment: None,
+        buffered,
+    })
 }
 
 fn try_read(place: &ProbeTarget<'_>) -> Result<(), EngineError> {

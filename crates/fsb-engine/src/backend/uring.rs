@@ -14,10 +14,12 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::call_flag::CallFlag;
 use super::files::{self, SlotTable};
+use super::nowait::{self, RequestsWithoutWaiting};
 use super::{
     Capabilities, Completion, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags,
-    Queued, Session, SessionSetup, Verb, direct,
+    Queued, Session, SessionSetup, Verb, atomic, direct, uncached,
 };
 use crate::error::EngineError;
 
@@ -28,6 +30,7 @@ pub(crate) static URING: FileBackend = FileBackend {
     name: "uring",
     about: "io_uring through the page cache, with registered files and memory, submitted and reaped in batches",
     flags: OFlags::empty(),
+    call_flag: CallFlag::None,
     capabilities: Capabilities {
         depth: DEPTH,
         sequential: false,
@@ -41,6 +44,7 @@ pub(crate) static URING_DIRECT: FileBackend = FileBackend {
     name: "uring-direct",
     about: "io_uring past the page cache (O_DIRECT), with registered files and memory, in batches",
     flags: OFlags::DIRECT,
+    call_flag: CallFlag::None,
     capabilities: Capabilities {
         depth: DEPTH,
         ..direct::CAPABILITIES
@@ -48,17 +52,65 @@ pub(crate) static URING_DIRECT: FileBackend = FileBackend {
     session: open_session,
 };
 
-/// Opens a session whose files are opened with `flags`.
-fn open_session(flags: OFlags, setup: &SessionSetup) -> Result<Box<dyn Session>, EngineError> {
+/// Through the page cache, which keeps nothing.
+pub(crate) static URING_UNCACHED: FileBackend = FileBackend {
+    name: "uring-uncached",
+    about: "io_uring with RWF_DONTCACHE: through the page cache, which keeps nothing",
+    flags: OFlags::empty(),
+    call_flag: CallFlag::Uncached,
+    capabilities: Capabilities {
+        depth: DEPTH,
+        ..uncached::CAPABILITIES
+    },
+    session: open_session,
+};
+
+/// Past the page cache; a crash leaves a write whole or undone.
+pub(crate) static URING_ATOMIC: FileBackend = FileBackend {
+    name: "uring-atomic",
+    about: "io_uring past the page cache (O_DIRECT); writes with RWF_ATOMIC, which a crash leaves whole or undone",
+    flags: OFlags::DIRECT,
+    call_flag: CallFlag::Atomic,
+    capabilities: Capabilities {
+        depth: DEPTH,
+        ..atomic::CAPABILITIES
+    },
+    session: open_session,
+};
+
+/// Through the page cache, without waiting.
+pub(crate) static URING_NOWAIT: FileBackend = FileBackend {
+    name: "uring-nowait",
+    about: "io_uring with RWF_NOWAIT through the page cache; requests that would wait are counted and made again without it",
+    flags: OFlags::empty(),
+    call_flag: CallFlag::Nowait,
+    capabilities: Capabilities {
+        depth: DEPTH,
+        ..nowait::CAPABILITIES
+    },
+    session: open_session,
+};
+
+/// Opens a session whose files and calls have the flags of the backend.
+fn open_session(
+    backend: &FileBackend,
+    setup: &SessionSetup,
+) -> Result<Box<dyn Session>, EngineError> {
     let ring = Ring::new(setup.depth)?;
     let mut session = UringSession {
         files: SlotTable::new(setup),
-        flags,
+        flags: backend.flags,
+        call_flag: backend.call_flag,
+        unwaiting: RequestsWithoutWaiting::new(backend.call_flag, setup),
         registers: setup.held,
         memory: Vec::with_capacity(setup.memory.len()),
         ring,
     };
-    session.register_memory(setup)?;
+    // The kernel takes an atomic write from one piece of memory of the process, and refuses registered
+    // memory with EINVAL (generic_atomic_write_valid, Linux 6.18).
+    if backend.call_flag != CallFlag::Atomic {
+        session.register_memory(setup)?;
+    }
     if setup.held {
         session.register_slots(setup.files)?;
     }
@@ -232,6 +284,8 @@ struct UringSession {
     ring: Ring,
     files: SlotTable<OwnedFd>,
     flags: OFlags,
+    call_flag: CallFlag,
+    unwaiting: RequestsWithoutWaiting,
     /// Files are registered under their slots.
     registers: bool,
     /// Beginnings and ends of registered memory, by its number.
@@ -306,7 +360,8 @@ impl UringSession {
 
     /// Returns the request as the kernel wants it.
     #[inline]
-    fn entry(&self, request: &IoRequest) -> Result<squeue::Entry, Errno> {
+    fn entry(&self, request: &IoRequest, flag: CallFlag) -> Result<squeue::Entry, Errno> {
+        let call_flags = flag.bits(request.verb).bits() as i32;
         let file = self.files.get(request.slot)?;
         let (number, flags) = match self.registers {
             true => (request.slot.0 as i32, squeue::Flags::FIXED_FILE),
@@ -321,20 +376,39 @@ impl UringSession {
         ) {
             (Verb::Read, Some(piece)) => opcode::ReadFixed::new(file, start, length, piece as u16)
                 .offset(request.offset)
+                .rw_flags(call_flags)
                 .build(),
             (Verb::Write, Some(piece)) => {
                 opcode::WriteFixed::new(file, start, length, piece as u16)
                     .offset(request.offset)
+                    .rw_flags(call_flags)
                     .build()
             }
             (Verb::Read, None) => opcode::Read::new(file, start, length)
                 .offset(request.offset)
+                .rw_flags(call_flags)
                 .build(),
             (Verb::Write, None) => opcode::Write::new(file, start, length)
                 .offset(request.offset)
+                .rw_flags(call_flags)
                 .build(),
         };
         Ok(entry.flags(flags).user_data(u64::from(request.tag)))
+    }
+
+    /// Takes finished requests, and queues those again that would have waited.
+    fn take_finished(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let mut next = done.len();
+        self.ring.take_finished(|completion| done.push(completion));
+        while let Some(rest) = self.unwaiting.next_rest(&mut next, done) {
+            let entry = self.entry(&rest, CallFlag::None)?;
+            // SAFETY: it is the end of the memory of a request that was not reaped. The queue has
+            // room for it, because it holds as many entries as requests may be in flight.
+            if !unsafe { self.ring.push(&entry) } {
+                return Err(Errno::BUSY);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -361,24 +435,28 @@ impl Session for UringSession {
 
     #[inline]
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
-        let entry = self.entry(request)?;
+        let entry = self.entry(request, self.call_flag)?;
         // SAFETY: the caller vouches for the memory until the request is reaped, and dropping the
         // session waits for it.
-        Ok(if unsafe { self.ring.push(&entry) } {
-            Queued::Pending
-        } else {
-            Queued::Busy
-        })
+        if !unsafe { self.ring.push(&entry) } {
+            return Ok(Queued::Busy);
+        }
+        self.unwaiting.note(request);
+        Ok(Queued::Pending)
     }
 
     fn reap(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
         let wanted = done.len() + least.min(self.ring.under_way());
-        self.ring.take_finished(|completion| done.push(completion));
+        self.take_finished(done)?;
         while done.len() < wanted || !self.ring.ring.submission().is_empty() {
             self.ring.enter(wanted.saturating_sub(done.len()))?;
-            self.ring.take_finished(|completion| done.push(completion));
+            self.take_finished(done)?;
         }
         Ok(())
+    }
+
+    fn would_wait(&self) -> u64 {
+        self.unwaiting.would_wait()
     }
 
     fn flush(&mut self, slot: FileSlot, what: Flush) -> Result<(), Errno> {

@@ -8,10 +8,11 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 
+use super::call_flag::CallFlag;
 use super::files::{self, SlotTable};
 use super::{
     Capabilities, Directory, FileBackend, FileSlot, Flush, IoRequest, OpenFlags, Queued, Session,
-    SessionSetup, Verb, direct,
+    SessionSetup, Verb, atomic, direct, nowait, uncached,
 };
 use crate::error::EngineError;
 
@@ -20,11 +21,12 @@ pub(crate) static PREADV2: FileBackend = FileBackend {
     name: "preadv2",
     about: "preadv2 and pwritev2 through the page cache, one call per operation, its memory in one part",
     flags: OFlags::empty(),
+    call_flag: CallFlag::None,
     capabilities: Capabilities {
         sequential: false,
         ..Capabilities::PLAIN
     },
-    session: |flags, setup| open_session(flags, setup, CallFlags::NONE),
+    session: open_session,
 };
 
 /// Past the page cache.
@@ -32,8 +34,9 @@ pub(crate) static PREADV2_DIRECT: FileBackend = FileBackend {
     name: "preadv2-direct",
     about: "preadv2 and pwritev2 past the page cache (O_DIRECT)",
     flags: OFlags::DIRECT,
+    call_flag: CallFlag::None,
     capabilities: direct::CAPABILITIES,
-    session: |flags, setup| open_session(flags, setup, CallFlags::NONE),
+    session: open_session,
 };
 
 /// Past the page cache; the kernel polls for the completion if the device has queues for it.
@@ -41,48 +44,50 @@ pub(crate) static PREADV2_HIPRI: FileBackend = FileBackend {
     name: "preadv2-hipri",
     about: "preadv2 and pwritev2 past the page cache (O_DIRECT) with RWF_HIPRI: the kernel polls where the device can",
     flags: OFlags::DIRECT,
+    call_flag: CallFlag::Hipri,
     capabilities: direct::CAPABILITIES,
-    session: |flags, setup| open_session(flags, setup, CallFlags::both(ReadWriteFlags::HIPRI)),
+    session: open_session,
 };
 
-/// The flags of the calls of each direction.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CallFlags {
-    pub(super) read: ReadWriteFlags,
-    pub(super) write: ReadWriteFlags,
-}
+/// Through the page cache, which keeps nothing.
+pub(crate) static UNCACHED: FileBackend = FileBackend {
+    name: "uncached",
+    about: "preadv2 and pwritev2 with RWF_DONTCACHE: through the page cache, which keeps nothing",
+    flags: OFlags::empty(),
+    call_flag: CallFlag::Uncached,
+    capabilities: uncached::CAPABILITIES,
+    session: open_session,
+};
 
-impl CallFlags {
-    /// Returns the flags of a direction.
-    #[inline]
-    fn of(self, verb: Verb) -> ReadWriteFlags {
-        match verb {
-            Verb::Read => self.read,
-            Verb::Write => self.write,
-        }
-    }
+/// Past the page cache; a crash leaves a write whole or undone.
+pub(crate) static ATOMIC: FileBackend = FileBackend {
+    name: "atomic",
+    about: "preadv2 and pwritev2 past the page cache (O_DIRECT); writes with RWF_ATOMIC, which a crash leaves whole or undone",
+    flags: OFlags::DIRECT,
+    call_flag: CallFlag::Atomic,
+    capabilities: atomic::CAPABILITIES,
+    session: open_session,
+};
 
-    const NONE: CallFlags = CallFlags::both(ReadWriteFlags::empty());
+/// Through the page cache, without waiting.
+pub(crate) static NOWAIT: FileBackend = FileBackend {
+    name: "nowait",
+    about: "preadv2 and pwritev2 with RWF_NOWAIT through the page cache; calls that would wait are counted and made again without it",
+    flags: OFlags::empty(),
+    call_flag: CallFlag::Nowait,
+    capabilities: nowait::CAPABILITIES,
+    session: open_session,
+};
 
-    /// Returns the same flags for both directions.
-    pub(super) const fn both(flags: ReadWriteFlags) -> CallFlags {
-        CallFlags {
-            read: flags,
-            write: flags,
-        }
-    }
-}
-
-/// Opens a session whose files are opened with `flags`, and whose calls have the flags `calls`.
-pub(super) fn open_session(
-    flags: OFlags,
+/// Opens a session whose files and calls have the flags of the backend.
+fn open_session(
+    backend: &FileBackend,
     setup: &SessionSetup,
-    calls: CallFlags,
 ) -> Result<Box<dyn Session>, EngineError> {
     Ok(Box::new(VectoredSession {
         files: SlotTable::new(setup),
-        flags,
-        calls,
+        flags: backend.flags,
+        call_flag: backend.call_flag,
         would_wait: 0,
     }))
 }
@@ -91,7 +96,7 @@ pub(super) fn open_session(
 struct VectoredSession {
     files: SlotTable<OwnedFd>,
     flags: OFlags,
-    calls: CallFlags,
+    call_flag: CallFlag,
     would_wait: u64,
 }
 
@@ -138,25 +143,17 @@ impl Session for VectoredSession {
 
     #[inline]
     unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
+        let flags = self.call_flag.bits(request.verb);
         // SAFETY: the caller vouches for the memory until this call returns.
-        let moved = unsafe { self.transfer(request, self.calls.of(request.verb)) };
-        if !self.calls.of(request.verb).contains(ReadWriteFlags::NOWAIT) {
-            return moved.map(Queued::Done);
+        let result = unsafe { self.transfer(request, flags) };
+        if self.call_flag != CallFlag::Nowait {
+            return result.map(Queued::Done);
         }
-        let moved = match moved {
-            Err(Errno::AGAIN) => 0,
-            moved => moved?,
+        let Some(moved) = nowait::moved_of_unfinished(request, result) else {
+            return result.map(Queued::Done);
         };
-        if moved == request.length {
-            return Ok(Queued::Done(moved));
-        }
         self.would_wait += 1;
-        let rest = IoRequest {
-            offset: request.offset + moved as u64,
-            memory: request.memory.wrapping_add(moved),
-            length: request.length - moved,
-            ..*request
-        };
+        let rest = nowait::rest_of(request, moved);
         // SAFETY: as above; it is the end of that memory.
         let more = unsafe { self.transfer(&rest, ReadWriteFlags::empty()) }?;
         Ok(Queued::Done(moved + more))

@@ -448,6 +448,35 @@ fn a_ring_takes_a_batch_a_call() {
 }
 
 #[test]
+fn requests_of_libaio_have_the_flag_of_the_backend() {
+    needs!(program "strace");
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    // strace prints a number for a flag that it does not know.
+    for (backend, flags, expected) in [
+        ("libaio", ["aio_rw_flags=RWF_", "aio_rw_flags=0x"], 0),
+        (
+            "libaio-uncached",
+            ["aio_rw_flags=RWF_DONTCACHE", "aio_rw_flags=0x80"],
+            16,
+        ),
+        (
+            "libaio-nowait",
+            ["aio_rw_flags=RWF_NOWAIT", "aio_rw_flags=0x8,"],
+            16,
+        ),
+    ] {
+        let workload = json!({
+            "name": "read", "backend": backend, "file_size": "64K", "block_size": "4K", "cache": "any",
+        });
+        let calls = calls_and_lines(root.path(), "io_submit", 16, &workload);
+        let flagged = calls
+            .iter()
+            .filter(|(_, line)| flags.iter().any(|flag| line.contains(flag)));
+        assert_eq!(flagged.count(), expected, "{backend}: {calls:?}");
+    }
+}
+
+#[test]
 fn files_are_opened_as_the_backend_says() {
     needs!(program "strace");
     for (backend, flag) in [

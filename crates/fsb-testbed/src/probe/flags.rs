@@ -3,20 +3,14 @@
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 
+use fsb_sys::call_flags::{ATOMIC, AtomicUnits, DONTCACHE};
 use fsb_sys::file_mapping::FileMapping;
-use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fdatasync, statx};
+use rustix::fs::{Advice, OFlags, fadvise, fdatasync};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 
 use super::property::Answer;
 use super::surroundings::Surroundings;
 use super::trial_file::{AlignedBytes, LENGTH, TrialFile};
-
-/// RWF_DONTCACHE of Linux 6.14 (include/uapi/linux/fs.h).
-const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
-/// RWF_ATOMIC of Linux 6.11.
-const ATOMIC: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x40);
-/// STATX_WRITE_ATOMIC of Linux 6.11 (include/uapi/linux/stat.h).
-const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x1_0000);
 
 /// Bytes of one call. Pages of one call may be released together, a moment after a sync returns.
 const CALL: usize = 64 << 10;
@@ -90,7 +84,7 @@ fn works_without_waiting(moved: Result<usize, Errno>) -> Result<Answer, Errno> {
 /// Reports the largest atomic write that statx promises.
 pub(super) fn largest_atomic_write(_: &Surroundings) -> Result<Answer, Errno> {
     let (_trial, file) = TrialFile::create(OFlags::DIRECT)?;
-    let (_, max) = atomic_sizes(&file)?;
+    let AtomicUnits { max, .. } = AtomicUnits::from_file(&file)?;
     let text = match max {
         0 => "none".to_owned(),
         bytes => format!("{bytes} bytes"),
@@ -101,20 +95,10 @@ pub(super) fn largest_atomic_write(_: &Surroundings) -> Result<Answer, Errno> {
 /// Makes an atomic write of the smallest size from 4 KiB that statx promises, or of 4 KiB.
 pub(super) fn write_atomic(_: &Surroundings) -> Result<Answer, Errno> {
     let (_trial, file) = TrialFile::create(OFlags::DIRECT)?;
-    let (min, _) = atomic_sizes(&file)?;
+    let AtomicUnits { min, .. } = AtomicUnits::from_file(&file)?;
     let bytes = AlignedBytes::new(min.max(BLOCK) as usize);
     pwritev2(&file, &[IoSlice::new(bytes.as_slice())], 0, ATOMIC)?;
     Ok(Answer::works())
-}
-
-/// Returns the smallest and the largest atomic write of a file in bytes, according to statx. Both
-/// are 0 if it takes none.
-fn atomic_sizes(file: &File) -> Result<(u32, u32), Errno> {
-    let found = statx(file, "", AtFlags::EMPTY_PATH, WRITE_ATOMIC)?;
-    Ok((
-        found.stx_atomic_write_unit_min,
-        found.stx_atomic_write_unit_max,
-    ))
 }
 
 /// Makes a file whose data is on the device and not in the page cache, as far as the file system

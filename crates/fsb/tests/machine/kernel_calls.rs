@@ -48,152 +48,169 @@ fn names_errno(error: &str) -> bool {
         .any(|name| error.contains(name))
 }
 
-const UNCACHED: &str = r#"
-[[workload]]
-name = "read"
-label = "read"
-file_size = "8M"
-block_size = "64K"
-cache = "any"
-backend = "uncached"
-[[workload]]
-name = "write"
-label = "write"
-file_size = "8M"
-block_size = "64K"
-durability = "end"
-backend = "uncached"
-[[workload]]
-name = "random-write"
-label = "overwrite"
-file_size = "8M"
-durability = "end"
-backend = "uncached"
-"#;
+/// The interfaces through which calls have flags: the beginnings of the names of their backends, and
+/// requests in flight.
+const INTERFACES: [(&str, u32); 3] = [("", 1), ("libaio-", 8), ("uring-", 8)];
+
+/// Returns workloads with the backend of a flag through each interface. `template` is lines of a
+/// plan with a label in front of which the interface is put.
+fn through_all_interfaces(flag: &str, templates: &[(&str, &str)]) -> String {
+    let mut plan = String::new();
+    for (interface, depth) in INTERFACES {
+        for (label, lines) in templates {
+            plan += &format!(
+                "[[workload]]\nlabel = '{interface}{label}'\nbackend = '{interface}{flag}'\ndepth = {depth}\n{lines}\n"
+            );
+        }
+    }
+    plan
+}
 
 #[test]
 fn uncached_io_is_measured_where_nothing_stays_in_the_page_cache() {
     needs!(root);
     needs!(program "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs");
-    let trials = trials_of("ext4 xfs btrfs tmpfs overlay", UNCACHED);
-    for label in ["read", "write", "overwrite"] {
-        compare(
-            &trials,
-            label,
-            &[("btrfs", "not_applicable"), ("overlay", "not_applicable")],
-        );
-    }
-    compare(&trials, "read", &[("tmpfs", "not_applicable")]);
+    let plan = through_all_interfaces(
+        "uncached",
+        &[
+            (
+                "read",
+                "name = 'read'\nfile_size = '8M'\nblock_size = '64K'\ncache = 'any'",
+            ),
+            (
+                "write",
+                "name = 'write'\nfile_size = '8M'\nblock_size = '64K'\ndurability = 'end'",
+            ),
+            (
+                "overwrite",
+                "name = 'random-write'\nfile_size = '8M'\ndurability = 'end'",
+            ),
+        ],
+    );
+    let trials = trials_of("ext4 xfs btrfs tmpfs overlay", &plan);
     // ext4 keeps overwritten pages. Everywhere, a sync(2) of another process can write pages in a
     // way that leaves them in the cache.
-    let measured = |target: &str| {
-        let own = trials.iter().filter(|((of, _), _)| of == target);
-        own.filter(|((_, label), trial)| {
+    let measured = |target: &str, interface: &str| {
+        let labels = ["read", "write", "overwrite"].map(|label| format!("{interface}{label}"));
+        labels.iter().any(|label| {
+            let trial = &trials[&(target.to_owned(), label.clone())];
             let is_kept = trial["error_code"] == "trial/not-uncached";
             assert!(trial["outcome"] == "ok" || is_kept, "{label}: {trial:#}");
             !is_kept
         })
-        .count()
     };
-    assert!(measured("xfs") >= 1, "{trials:#?}");
-    assert!(measured("ext4") >= 1, "{trials:#?}");
+    for (interface, _) in INTERFACES {
+        for label in ["read", "write", "overwrite"] {
+            let label = format!("{interface}{label}");
+            compare(
+                &trials,
+                &label,
+                &[("btrfs", "not_applicable"), ("overlay", "not_applicable")],
+            );
+        }
+        compare(
+            &trials,
+            &format!("{interface}read"),
+            &[("tmpfs", "not_applicable")],
+        );
+        assert!(measured("xfs", interface), "{interface}: {trials:#?}");
+        assert!(measured("ext4", interface), "{interface}: {trials:#?}");
+    }
     for trial in trials.values().filter(|trial| trial["outcome"] == "ok") {
         let resident = trial["observed"]["resident_bytes_after"].as_u64().unwrap();
         assert!(resident <= 8 << 17, "{trial:#}");
     }
 }
 
-const ATOMIC: &str = r#"
-[[workload]]
-name = "random-write"
-label = "4K"
-file_size = "8M"
-backend = "atomic"
-[[workload]]
-name = "random-write"
-label = "16K"
-file_size = "8M"
-block_size = "16K"
-backend = "atomic"
-[[workload]]
-name = "random-write"
-label = "12K"
-file_size = "12M"
-block_size = "12K"
-backend = "atomic"
-"#;
-
 #[test]
 fn atomic_writes_are_measured_where_one_succeeds() {
     needs!(root);
     needs!(program "mkfs.xfs", "mkfs.btrfs");
-    let trials = trials_of("xfs btrfs over=overlay,over=xfs", ATOMIC);
-    for label in ["4K", "16K"] {
-        compare(
-            &trials,
-            label,
-            &[
-                ("xfs", "ok"),
-                ("btrfs", "not_applicable"),
-                ("over", "not_applicable"),
-            ],
+    let plan = through_all_interfaces(
+        "atomic",
+        &[
+            ("4K", "name = 'random-write'\nfile_size = '8M'"),
+            (
+                "16K",
+                "name = 'random-write'\nfile_size = '8M'\nblock_size = '16K'",
+            ),
+            (
+                "12K",
+                "name = 'random-write'\nfile_size = '12M'\nblock_size = '12K'",
+            ),
+        ],
+    );
+    let trials = trials_of("xfs btrfs over=overlay,over=xfs", &plan);
+    for (interface, _) in INTERFACES {
+        for label in ["4K", "16K"] {
+            compare(
+                &trials,
+                &format!("{interface}{label}"),
+                &[
+                    ("xfs", "ok"),
+                    ("btrfs", "not_applicable"),
+                    ("over", "not_applicable"),
+                ],
+            );
+        }
+        let over = &trials[&("over".to_owned(), format!("{interface}4K"))]["error"];
+        assert!(
+            over.as_str()
+                .unwrap()
+                .contains("statx reports atomic writes"),
+            "{over}"
+        );
+        let odd = &trials[&("xfs".to_owned(), format!("{interface}12K"))];
+        assert_eq!(odd["outcome"], "not_applicable");
+        assert!(
+            odd["error"].as_str().unwrap().contains("powers of two"),
+            "{odd:#}"
         );
     }
-    let over = &trials[&("over".to_owned(), "4K".to_owned())]["error"];
-    assert!(
-        over.as_str()
-            .unwrap()
-            .contains("statx reports atomic writes"),
-        "{over}"
-    );
-    let odd = &trials[&("xfs".to_owned(), "12K".to_owned())];
-    assert_eq!(odd["outcome"], "not_applicable");
-    assert!(
-        odd["error"].as_str().unwrap().contains("powers of two"),
-        "{odd:#}"
-    );
 }
-
-const NOWAIT: &str = r#"
-[[workload]]
-name = "random-read"
-label = "cold"
-file_size = "8M"
-cache = "cold"
-backend = "nowait"
-[[workload]]
-name = "random-read"
-label = "warm"
-file_size = "8M"
-cache = "warm"
-backend = "nowait"
-"#;
 
 #[test]
 fn reads_that_would_wait_are_counted() {
     needs!(root);
     needs!(program "mkfs.ext4", "mkfs.xfs");
-    let trials = trials_of("ext4 xfs tmpfs overlay", NOWAIT);
-    compare(
-        &trials,
-        "warm",
+    let plan = through_all_interfaces(
+        "nowait",
         &[
-            ("ext4", "ok"),
-            ("xfs", "ok"),
-            ("tmpfs", "not_applicable"),
-            ("overlay", "not_applicable"),
+            (
+                "cold",
+                "name = 'random-read'\nfile_size = '8M'\ncache = 'cold'",
+            ),
+            (
+                "warm",
+                "name = 'random-read'\nfile_size = '8M'\ncache = 'warm'",
+            ),
         ],
     );
-    compare(&trials, "cold", &[("ext4", "ok"), ("xfs", "ok")]);
-    for target in ["ext4", "xfs"] {
-        let waits = |label: &str| {
-            let trial = &trials[&(target.to_owned(), label.to_owned())];
-            trial["observed"]["counts"]["calls_that_would_wait"]
-                .as_u64()
-                .unwrap_or(0)
-        };
-        assert!(waits("cold") > 0, "{target}");
-        assert_eq!(waits("warm"), 0, "{target}");
+    let trials = trials_of("ext4 xfs tmpfs overlay", &plan);
+    for (interface, _) in INTERFACES {
+        let cold = format!("{interface}cold");
+        compare(&trials, &cold, &[("ext4", "ok"), ("xfs", "ok")]);
+        let warm = format!("{interface}warm");
+        compare(
+            &trials,
+            &warm,
+            &[
+                ("ext4", "ok"),
+                ("xfs", "ok"),
+                ("tmpfs", "not_applicable"),
+                ("overlay", "not_applicable"),
+            ],
+        );
+        for target in ["ext4", "xfs"] {
+            let waits = |label: &str| {
+                let trial = &trials[&(target.to_owned(), label.to_owned())];
+                trial["observed"]["counts"]["calls_that_would_wait"]
+                    .as_u64()
+                    .unwrap_or(0)
+            };
+            assert!(waits(&cold) > 0, "{cold} on {target}");
+            assert_eq!(waits(&warm), 0, "{warm} on {target}");
+        }
     }
 }
 
