@@ -492,12 +492,21 @@ impl Backend {
     /// does.
     fn queues_syncs(self) -> Option<&'static str> {
         match self.name {
-            "uring" | "uring-direct" => Some("submits the sync to the ring"),
+            name if name.starts_with("uring") => Some("submits the sync to the ring"),
             "posix-aio" => Some("queues the sync with aio_fsync"),
             _ => None,
         }
     }
 }
+
+/// The backends of fio's I/O engines whose calls have a flag, by the option that asks for it.
+#[rustfmt::skip] // a table reads as one
+const FLAGGED: &[(&str, &[(&str, &str)])] = &[
+    ("hipri", &[("pvsync2", "preadv2-hipri")]),
+    ("uncached", &[("pvsync2", "uncached"), ("io_uring", "uring-uncached")]),
+    ("atomic", &[("pvsync2", "atomic"), ("libaio", "libaio-atomic"), ("io_uring", "uring-atomic")]),
+    ("nowait", &[("pvsync2", "nowait"), ("libaio", "libaio-nowait"), ("io_uring", "uring-nowait")]),
+];
 
 /// The files of each process of a job.
 #[derive(Debug, Clone, Copy)]
@@ -995,7 +1004,7 @@ impl Reader {
         let (line, engine) = engine.map_or((section, "psync".to_owned()), |option| {
             (option.line, option.value)
         });
-        let flagged = self.call_flags(&engine, direct);
+        let flagged = self.flagged(&engine, direct);
         if engine == "pvsync" {
             self.note(
                 line,
@@ -1020,12 +1029,18 @@ impl Reader {
             ("mmap", false) => backend("mmap", false),
             ("io_uring", _) => {
                 let given = ["fixedbufs", "registerfiles"].map(|name| self.flag(name));
-                if given.iter().any(|flag| !matches!(flag, Some((_, true)))) {
+                if flagged == Some("uring-atomic") {
+                    self.note(line, "ioengine: fsb registers files, as with registerfiles=1, and no buffers, which the kernel refuses for atomic writes");
+                } else if given.iter().any(|flag| !matches!(flag, Some((_, true)))) {
                     self.note(line, "ioengine: fsb registers buffers and files, as with fixedbufs=1 registerfiles=1");
                 }
-                backend(if direct { "uring-direct" } else { "uring" }, true)
+                let usual = if direct { "uring-direct" } else { "uring" };
+                backend(flagged.unwrap_or(usual), true)
             }
-            ("libaio", _) => backend(if direct { "libaio-direct" } else { "libaio" }, true),
+            ("libaio", _) => {
+                let usual = if direct { "libaio-direct" } else { "libaio" };
+                backend(flagged.unwrap_or(usual), true)
+            }
             ("posixaio", false) => backend("posix-aio", true),
             (name, _) => {
                 let advice = match name {
@@ -1050,24 +1065,29 @@ impl Reader {
         }
     }
 
-    /// Returns the backend whose calls have the flags that options ask for. Returns `None` without
+    /// Returns the backend whose calls have the flag that an option asks for. Returns `None` without
     /// such an option.
-    fn call_flags(&mut self, engine: &str, direct: bool) -> Option<&'static str> {
-        let atomic = self.atomic(engine, direct);
-        let uncached = self.uncached(engine, direct);
-        match self.hipri(engine, direct) {
-            true if atomic.is_some() => {
-                let line = atomic.unwrap_or_default();
-                self.refuse(
-                    line,
-                    "atomic: the engine does not set two flags on one call: leave hipri out",
-                );
-                None
-            }
-            true if direct => Some("preadv2-hipri"),
-            _ if uncached => Some("uncached"),
-            _ => atomic.map(|_| "atomic"),
+    fn flagged(&mut self, engine: &str, direct: bool) -> Option<&'static str> {
+        let asked = [
+            ("hipri", self.hipri(engine, direct)),
+            ("uncached", self.uncached(engine, direct)),
+            ("atomic", self.atomic(engine, direct)),
+            ("nowait", self.nowait(engine, direct)),
+        ];
+        let mut asked = asked
+            .into_iter()
+            .filter_map(|(name, line)| line.map(|line| (name, line)));
+        let (first, _) = asked.next()?;
+        if let Some((second, line)) = asked.next() {
+            let text = format!(
+                "{second}: the engine does not set two flags on one call: leave {first} out"
+            );
+            self.refuse(line, text);
+            return None;
         }
+        let (_, names) = FLAGGED.iter().find(|(name, _)| *name == first)?;
+        let (_, backend) = names.iter().find(|(name, _)| *name == engine)?;
+        Some(backend)
     }
 
     /// Returns the line that asks for atomic writes.
@@ -1077,43 +1097,61 @@ impl Reader {
             return None;
         }
         let fault = match engine {
-            "pvsync2" if direct => return Some(line),
-            "pvsync2" => "the kernel takes atomic writes with O_DIRECT only: use direct=1",
-            "libaio" | "io_uring" => "the engine sets RWF_ATOMIC with pvsync2 only: use pvsync2",
-            _ => "fio's engine does not support atomic writes: use pvsync2",
+            "pvsync2" | "libaio" | "io_uring" if direct => return Some(line),
+            "pvsync2" | "libaio" | "io_uring" => {
+                "the kernel takes atomic writes with O_DIRECT only: use direct=1"
+            }
+            _ => "fio's engine does not support atomic writes: use pvsync2, libaio or io_uring",
         };
         self.refuse(line, format!("atomic: {fault}"));
         None
     }
 
-    /// Returns whether calls tell the page cache to keep nothing.
-    fn uncached(&mut self, engine: &str, direct: bool) -> bool {
+    /// Returns the line that tells the page cache to keep nothing.
+    fn uncached(&mut self, engine: &str, direct: bool) -> Option<usize> {
         // As in fio, other engines do not know the option.
         if !["pvsync2", "io_uring"].contains(&engine) {
-            return false;
+            return None;
         }
-        let (line, uncached) = self.is_set("uncached", false);
+        let (line, uncached) = self.flag("uncached")?;
         if uncached && direct {
             self.note(
                 line,
                 "uncached has no effect with direct=1: fio leaves it out, too",
             );
-        } else if uncached && engine == "io_uring" {
-            self.refuse(
-                line,
-                "uncached: the engine sets RWF_DONTCACHE with pvsync2 only: use pvsync2",
-            );
         }
-        uncached && !direct
+        (uncached && !direct).then_some(line)
     }
 
-    /// Returns whether calls poll the device for their completion.
-    fn hipri(&mut self, engine: &str, direct: bool) -> bool {
+    /// Returns the line that asks for calls that do not wait.
+    fn nowait(&mut self, engine: &str, direct: bool) -> Option<usize> {
+        // As in fio, other engines do not know the option.
+        if !["pvsync2", "libaio", "io_uring"].contains(&engine) {
+            return None;
+        }
+        let (line, nowait) = self.flag("nowait")?;
+        if nowait && direct {
+            self.refuse(
+                line,
+                "nowait: the engine sets RWF_NOWAIT through the page cache only: leave direct=1 out",
+            );
+        } else if nowait {
+            self.note(
+                line,
+                "nowait: fsb counts the calls that would wait and makes each again without the flag; fio ends the job, \
+                 or moves nothing with ignore_error=EAGAIN",
+            );
+        }
+        (nowait && !direct).then_some(line)
+    }
+
+    /// Returns the line that asks for calls which poll the device for their completion.
+    fn hipri(&mut self, engine: &str, direct: bool) -> Option<usize> {
         // As in fio, other engines do not know the option.
         if !["pvsync2", "io_uring"].contains(&engine) {
-            return false;
+            return None;
         }
-        let (line, hipri) = self.is_set("hipri", false);
+        let (line, hipri) = self.flag("hipri")?;
         if hipri && engine == "pvsync2" && !direct {
             self.note(line, "hipri has no effect: fio sets RWF_HIPRI, which the page cache ignores, and fsb does not");
         } else if hipri && engine == "io_uring" {
@@ -1122,7 +1160,7 @@ impl Reader {
                 "hipri: the engine does not poll the completions of io_uring: leave it out, or use pvsync2",
             );
         }
-        hipri
+        (hipri && direct).then_some(line)
     }
 
     /// Returns the files of each process.
@@ -2866,16 +2904,25 @@ mod tests {
                 "5: file_service_type: the engine takes a file at random",
             ),
             (
-                "ioengine=io_uring\nuncached=1",
-                "uncached: the engine sets RWF_DONTCACHE with pvsync2 only",
+                "ioengine=libaio\nuncached=1",
+                "uncached: this job does not use it",
+            ),
+            (
+                "ioengine=io_uring\ndirect=1\nnowait=1",
+                "nowait: the engine sets RWF_NOWAIT through the page cache only",
+            ),
+            ("nowait=1", "nowait: this job does not use it"),
+            (
+                "ioengine=io_uring\nuncached=1\nnowait=1",
+                "nowait: the engine does not set two flags on one call: leave uncached out",
             ),
             (
                 "rw=write\nioengine=pvsync2\natomic=1",
                 "atomic: the kernel takes atomic writes with O_DIRECT only",
             ),
             (
-                "rw=write\nioengine=libaio\ndirect=1\natomic=1",
-                "atomic: the engine sets RWF_ATOMIC with pvsync2 only",
+                "rw=write\nioengine=libaio\natomic=1",
+                "atomic: the kernel takes atomic writes with O_DIRECT only",
             ),
             (
                 "rw=write\natomic=1",
@@ -3004,13 +3051,21 @@ mod tests {
             Some(json!("preadv2-hipri"))
         );
         for (options, backend) in [
-            ("uncached=1", "uncached"),
-            ("uncached=0", "preadv2"),
-            ("uncached=1\ndirect=1", "preadv2-direct"),
-            ("direct=1\natomic=1", "atomic"),
-            ("atomic=0", "preadv2"),
+            ("pvsync2\nuncached=1", "uncached"),
+            ("pvsync2\nuncached=0", "preadv2"),
+            ("pvsync2\nuncached=1\ndirect=1", "preadv2-direct"),
+            ("pvsync2\ndirect=1\natomic=1", "atomic"),
+            ("pvsync2\natomic=0", "preadv2"),
+            ("pvsync2\nnowait=1", "nowait"),
+            ("pvsync2\nnowait=0", "preadv2"),
+            ("io_uring\nuncached", "uring-uncached"),
+            ("io_uring\ndirect=1\natomic=1", "uring-atomic"),
+            ("io_uring\nnowait=1", "uring-nowait"),
+            ("libaio\ndirect=1\natomic=1", "libaio-atomic"),
+            ("libaio\nnowait=1", "libaio-nowait"),
+            ("libaio\nnowait=0", "libaio"),
         ] {
-            let options = format!("rw=randwrite\nioengine=pvsync2\n{options}");
+            let options = format!("rw=randwrite\nioengine={options}");
             assert_eq!(
                 param(&options, "backend"),
                 Some(json!(backend)),
@@ -3579,6 +3634,10 @@ mod tests {
             notes("ioengine=pvsync2\nhipri")[0]
                 .starts_with("hipri has no effect: fio sets RWF_HIPRI")
         );
+        assert!(notes("ioengine=libaio\nnowait=1")[0].starts_with("nowait: fsb counts the calls"));
+        let atomic =
+            "rw=write\nioengine=io_uring\ndirect=1\natomic=1\nfixedbufs=1\nregisterfiles=1";
+        assert!(notes(atomic)[0].contains("no buffers"));
         assert!(
             notes("rw=write\nioengine=posixaio\nfsync=8")[0]
                 .starts_with("fsync: fio queues the sync with aio_fsync")

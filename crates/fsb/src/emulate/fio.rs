@@ -808,8 +808,25 @@ fn alike(a: &FioJob, b: &FioJob) -> bool {
     records && (a.group, a.direction, a.latency) == (b.group, b.direction, b.latency)
 }
 
+/// The engine's name of the calls that would have waited, among the counts of a measurement.
+const WOULD_WAIT: &str = "calls_that_would_wait";
+
+/// Returns a sentence about the calls that would have waited. Returns `None` if the job lets calls
+/// wait.
+fn would_wait(job: &FioJob, measured: &[&Measurement]) -> Option<String> {
+    let asked = job.options.get("nowait").is_some_and(|value| value != "0");
+    let calls: u64 = measured
+        .iter()
+        .filter_map(|one| one.counts.get(WOULD_WAIT))
+        .sum();
+    let all: u64 = measured.iter().map(|one| one.operations).sum();
+    asked.then(|| {
+        format!("nowait=1: {calls} of {all} calls would have waited (EAGAIN) and were made again")
+    })
+}
+
 /// Returns the result of processes. The description, which is free text, holds the reason why the
-/// job was not direct.
+/// job was not direct, and the number of calls that would have waited.
 fn result(job: &FioJob, measured: &[&Measurement], not_direct: Option<String>) -> JobResult {
     let sum = |value: fn(&Measurement) -> f64| measured.iter().map(|one| value(one)).sum::<f64>();
     let longest = measured
@@ -824,6 +841,7 @@ fn result(job: &FioJob, measured: &[&Measurement], not_direct: Option<String>) -
                 .iter()
                 .cloned()
                 .chain(not_direct)
+                .chain(would_wait(job, measured))
                 .collect::<Vec<_>>()
                 .join("; "),
         )

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{FSB, expect_code, scratch};
+use fsb_testkit::wants;
+
+use crate::common::{FSB, expect_code, fsb_json, has_message, in_memory, message, scratch};
 
 /// The calls on data and the syncs, as strace prints them without the descriptor and the bytes:
 /// name, size, offset.
@@ -384,8 +386,27 @@ fn within(calls: &Calls, sync: &str) -> Vec<String> {
 
 /// Returns the results of the first job of fio and of fsb.
 fn results(options: &str) -> [serde_json::Value; 2] {
+    results_of(&format!("[j]\nfadvise_hint=0\nsize=1m\nbs=4k\n{options}\n"))
+}
+
+/// Checks that temporary directories are on ext4 or xfs, which take all flags of reads.
+fn flags_of_scratch() -> Result<(), String> {
     let directory = scratch();
-    let text = format!("[j]\nfadvise_hint=0\nsize=1m\nbs=4k\n{options}\n");
+    let output = Command::new("stat")
+        .args(["-f", "-c", "%T"])
+        .arg(directory.path())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match ["ext2/ext3", "xfs"].contains(&found.as_str()) {
+        true => Ok(()),
+        false => Err(format!("temporary files on ext4 or xfs, not {found}")),
+    }
+}
+
+/// Returns the results of the first job of a file of fio and of fsb.
+fn results_of(text: &str) -> [serde_json::Value; 2] {
+    let directory = scratch();
     std::fs::write(directory.path().join("j.fio"), text).unwrap();
     [
         &["fio", "--output-format=json"][..],
@@ -695,6 +716,63 @@ fn fio_and_fsb_visit_every_record_once_at_random() {
         theirs.sort_unstable();
         ours.sort_unstable();
         assert_eq!(theirs, ours, "{options}");
+    }
+}
+
+/// fio counts the calls as errors, fsb makes them again: both count as many.
+#[test]
+fn calls_that_would_wait_are_counted_as_in_fio() {
+    needs!(program "fio");
+    wants!(flags_of_scratch());
+    let job = "[j]\nrw=randread\nsize=1m\nbs=4k\nnowait=1\nignore_error=EAGAIN\n";
+    for (engine, state, expected) in [
+        ("pvsync2", "", 256),
+        ("libaio", "", 256),
+        ("io_uring", "", 256),
+        ("pvsync2", "pre_read=1", 0),
+        ("libaio", "pre_read=1", 0),
+        ("io_uring", "pre_read=1", 0),
+    ] {
+        let text = format!("{job}ioengine={engine}\n{state}\n");
+        let [theirs, ours] = results_of(&text);
+        assert_eq!(theirs["total_err"], expected, "{engine} {state}");
+        let counted = format!(
+            "nowait=1: {expected} of 256 calls would have waited (EAGAIN) and were made again"
+        );
+        assert_eq!(ours["desc"], counted, "{engine} {state}");
+        assert_eq!(ours["read"]["io_bytes"], 1 << 20, "{engine} {state}");
+    }
+}
+
+#[test]
+fn flags_of_calls_work_or_are_refused_with_the_errno() {
+    wants!(flags_of_scratch());
+    let run = |directory: &Path, options: &str| {
+        let text = format!("[j]\nrw=read\nsize=8m\nbs=64k\n{options}\n");
+        std::fs::write(directory.join("j.fio"), text).unwrap();
+        fsb_json(directory, "fio -q j.fio")
+    };
+    for options in [
+        "ioengine=pvsync2\nuncached=1",
+        "ioengine=io_uring\nuncached=1",
+    ] {
+        let directory = scratch();
+        let kept = run(directory.path(), options);
+        expect_code(&kept, 0);
+        assert!(!has_message(&kept, "warning/not-direct"), "{options}");
+        let memory = in_memory();
+        let refused = run(memory.path(), options);
+        expect_code(&refused, 4);
+        let text = message(&refused, "warning/run-failed").to_string();
+        assert!(text.contains("EOPNOTSUPP"), "{options}: {text}");
+    }
+    for engine in ["pvsync2", "libaio", "io_uring"] {
+        let memory = in_memory();
+        let options = format!("ioengine={engine}\ndirect=1\natomic=1\nrw=write\nbs=4k");
+        let refused = run(memory.path(), &options);
+        expect_code(&refused, 4);
+        let text = message(&refused, "warning/run-failed").to_string();
+        assert!(text.contains("no atomic writes"), "{engine}: {text}");
     }
 }
 
