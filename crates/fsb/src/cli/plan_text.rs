@@ -129,9 +129,13 @@ pub fn check_confined(file: &PlanFile) -> anyhow::Result<()> {
 pub fn read_preset(name: &str) -> anyhow::Result<PlanFile> {
     let Some(plan) = shipped_plan::preset(name) else {
         let names = shipped_plan::presets().map(|plan| plan.preset());
-        let start = format!("recording:{name}-");
-        let recorded = recordings();
-        let recorded = recorded.iter().find(|known| known.starts_with(&start));
+        let wanted = format!("recording:{}", name.trim_start_matches("recording:"));
+        let start = format!("{wanted}-");
+        let known = recordings();
+        let recorded = known
+            .iter()
+            .find(|known| **known == wanted)
+            .or_else(|| known.iter().find(|known| known.starts_with(&start)));
         let advice = match (recorded, nearest::nearest(name, names)) {
             (Some(recorded), _) => format!("a recording has that name: --trace {recorded}"),
             (None, Some(near)) => format!("did you mean '{near}'?"),

@@ -156,6 +156,32 @@ fn a_preset_is_found_by_its_name_and_takes_the_targets_of_the_command_line() {
     assert!(raced.contains("ext4,data=journal"), "{raced}");
 }
 
+/// The work is that of the plan, with the real programs or their recordings.
+#[test]
+fn the_work_of_a_preset_is_measured_and_raced() {
+    let scratch = scratch();
+    let preset = fsb_runner::shipped_plan::preset("sqlite").unwrap();
+    let plan = fsb_runner::plan_file::parse(preset.text, preset.name).unwrap();
+    succeeds(
+        scratch.path(),
+        "run null --preset sqlite --blocks 1 -q --out run",
+    );
+    let trials = measured(&scratch.path().join("run"));
+    assert_eq!(trials.len(), plan.workloads.len());
+    assert!(
+        trials.iter().all(|trial| trial["outcome"] == "ok"),
+        "{trials:#?}"
+    );
+    let race = succeeds(
+        scratch.path(),
+        "choose null,slowdown=40% null,slowdown=20% --preset sqlite --budget 20s -q --out choice",
+    );
+    let answer = stdout(&race);
+    assert!(answer.contains("Geometric mean of sqlite"), "{answer}");
+    let unsafe_one = fsb_json(scratch.path(), "choose null null,unsafe --preset sqlite");
+    expect_error(&unsafe_one, 2, "choose/not-a-candidate");
+}
+
 /// A plan's own program may be missing: what takes its place is said, or the package is.
 #[test]
 fn a_missing_program_is_named_with_its_package() {

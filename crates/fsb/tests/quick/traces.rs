@@ -164,6 +164,51 @@ fn logs_of_others_are_imported_and_reduced() {
     );
 }
 
+/// Recordings are part of the program: no file is needed.
+#[test]
+fn a_recording_of_the_program_is_replayed_by_name() {
+    let scratch = scratch();
+    let run = |trace: &str, more: &str| {
+        let line =
+            format!("run null --trace {trace} --pace none --blocks 1 -q --out {trace}{more}");
+        fsb_json(scratch.path(), &*line)
+    };
+    let replayed = run("recording:etcd-put", "");
+    expect_code(&replayed, 0);
+    let trials = measured(&scratch.path().join("recording:etcd-put"));
+    assert!(
+        trials.len() == 1 && trials[0]["workload"] == "replay of etcd-put, without think times",
+        "{trials:#?}"
+    );
+    let incomplete = run("recording:sqlite-wal-full", "");
+    expect_error(&incomplete, 2, "plan/invalid");
+    assert!(
+        error_of(&incomplete)["message"]
+            .to_string()
+            .contains("--force")
+    );
+    expect_code(&run("recording:sqlite-wal-full", " --force"), 0);
+    for (line, advice) in [
+        (
+            "run null --trace recording:etcd-putt",
+            "did you mean 'recording:etcd-put'?",
+        ),
+        (
+            "run null --preset recording:etcd-put",
+            "--trace recording:etcd-put\"",
+        ),
+        (
+            "run null --preset dpkg-install",
+            "--trace recording:dpkg-install\"",
+        ),
+    ] {
+        let refused = fsb_json(scratch.path(), line);
+        expect_error(&refused, 2, "arguments/invalid-value");
+        let error = error_of(&refused).to_string();
+        assert!(error.contains(advice), "{line}: {error}");
+    }
+}
+
 /// A trace may be the only result of a day of work.
 #[test]
 fn a_trace_is_not_lost_to_another_one() {
