@@ -8,13 +8,14 @@
 //! Locks are fcntl locks, which the kernel keeps per process and byte range. The loop takes them
 //! through separate descriptors, so that backends need no support for them.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::{io, iter, panic, slice, thread};
 
 use fsb_model::Access;
-use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise};
+use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use crate::backend::{
@@ -41,6 +42,9 @@ pub(crate) struct IoLoop<'s> {
     locks: Option<Locks>,
     source: Buffers,
     completed: Vec<Completion>,
+    /// Records that the kernel was asked for and that were not read. Without space if there are
+    /// none.
+    ahead: VecDeque<u64>,
 }
 
 /// The memory that requests point into.
@@ -106,6 +110,10 @@ impl<'s> IoLoop<'s> {
             locks,
             source,
             completed: Vec::with_capacity(1),
+            ahead: VecDeque::with_capacity(match io_options.prefetch {
+                0 => 0,
+                records => records as usize + 1,
+            }),
         })
     }
 
@@ -118,6 +126,7 @@ impl<'s> IoLoop<'s> {
         match &mut self.source {
             Buffers::RequestQueue(queue) => queue.run(&mut self.session, visits, recorder),
             Buffers::Pool(_) | Buffers::Buffer(_) => match self.is_plain() {
+                _ if self.session.io_options.prefetch > 0 => self.run_prefetching(visits, recorder),
                 true => self.run_plainly(visits, recorder),
                 false => self.run_one_by_one(visits, recorder),
             },
@@ -155,6 +164,36 @@ impl<'s> IoLoop<'s> {
             }
         }
         Ok(())
+    }
+
+    /// Reads records that the kernel was asked for some records before.
+    #[inline(never)]
+    fn run_prefetching(
+        &mut self,
+        visits: &mut Visits,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let IoOptions {
+            kind, record_size, ..
+        } = self.session.io_options;
+        let most = self.session.io_options.prefetch as usize;
+        recorder.start();
+        loop {
+            // The next record is one of those ahead.
+            while self.ahead.len() <= most
+                && let Some(item) = visits.next()
+            {
+                self.session.prefetch(item)?;
+                self.ahead.push_back(item);
+            }
+            let Some(item) = self.ahead.pop_front() else {
+                return Ok(());
+            };
+            self.step(item)?;
+            if !recorder.lap(kind, record_size) {
+                return Ok(());
+            }
+        }
     }
 
     /// Moves the records that a feed names, at a depth above 1.
@@ -1111,6 +1150,8 @@ pub(crate) struct IoOptions {
     pub(crate) evict_passes: bool,
     /// The advice about the access that the kernel gets for each file.
     pub(crate) advice: Option<Advice>,
+    /// Records that the kernel is asked for before each is read. Files must stay open.
+    pub(crate) prefetch: u32,
 }
 
 /// A session on a set of files.
@@ -1168,10 +1209,7 @@ impl SetSession<'_> {
     /// Drops the data of the open files from the page cache.
     fn evict(&mut self) -> Result<(), EngineError> {
         for (slot, file) in self.held.iter().zip(self.io_options.files.all()) {
-            let evicted = self
-                .session
-                .descriptor(*slot)
-                .and_then(|open| fadvise(open, 0, None, Advice::DontNeed));
+            let evicted = self.session.advise(*slot, 0, 0, Advice::DontNeed);
             evicted.map_err(|errno| self.set.refused("drop from the cache", file, errno))?;
         }
         Ok(())
@@ -1203,12 +1241,31 @@ impl SetSession<'_> {
         let slot = opened.map_err(|errno| self.set.refused(verb, file, errno))?;
         if let Some(advice) = self.io_options.advice {
             let ByteRange { first, length } = self.io_options.range;
-            let open = self.session.descriptor(slot);
-            let advised =
-                open.and_then(|open| fadvise(open, first, std::num::NonZero::new(length), advice));
-            advised.map_err(|errno| self.set.refused("advise the kernel about", file, errno))?;
+            self.advise(slot, file, first, length, advice)?;
         }
         Ok(slot)
+    }
+
+    /// Advises the kernel about a range of an open file.
+    fn advise(
+        &mut self,
+        slot: FileSlot,
+        file: u64,
+        offset: u64,
+        length: u64,
+        advice: Advice,
+    ) -> Result<(), EngineError> {
+        self.session
+            .advise(slot, offset, length, advice)
+            .map_err(|errno| self.set.refused("advise the kernel about", file, errno))
+    }
+
+    /// Asks the kernel to read the record of an item, whose file stays open.
+    fn prefetch(&mut self, item: u64) -> Result<(), EngineError> {
+        let (file, record) = self.locate(item);
+        let (slot, offset) = (self.slot_of(file), self.offset(record));
+        let length = self.io_options.record_size;
+        self.advise(slot, file, offset, length, Advice::WillNeed)
     }
 
     /// Writes out the pages of some items of a file that stays open.

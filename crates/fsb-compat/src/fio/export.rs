@@ -524,6 +524,9 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     if piece.flag("sync_passes") || piece.flag("end_fdatasync") {
         return refuse("fio has no option for the syncs at the end of passes");
     }
+    if piece.number("prefetch") > 0 {
+        return refuse("fio asks the kernel for no record before it reads it");
+    }
     if piece.word("random_distribution") == "zipf:1" {
         return refuse("fio has no Zipf distribution with the exponent 1");
     }
@@ -715,6 +718,9 @@ fn engine_options(backend: &str) -> Result<&'static [(&'static str, &'static str
         ("registerfiles", "1"),
     ];
     const DIRECT: [(&str, &str); 4] = [DEEP[0], DEEP[1], DEEP[2], ("direct", "1")];
+    const UNCACHED: [(&str, &str); 4] = [DEEP[0], DEEP[1], DEEP[2], ("uncached", "1")];
+    // The kernel refuses atomic writes from registered memory.
+    const ATOMIC: [(&str, &str); 4] = [DEEP[0], DEEP[2], DIRECT[3], ("atomic", "1")];
     Ok(match backend {
         "psync" => &[("ioengine", "psync")],
         "direct" => &[("ioengine", "psync"), ("direct", "1")],
@@ -730,9 +736,12 @@ fn engine_options(backend: &str) -> Result<&'static [(&'static str, &'static str
         "mmap" => &[("ioengine", "mmap")],
         "posix-aio" => &[("ioengine", "posixaio")],
         "libaio" => &[("ioengine", "libaio")],
+        "libaio-atomic" => &[("ioengine", "libaio"), ("direct", "1"), ("atomic", "1")],
         "libaio-direct" => &[("ioengine", "libaio"), ("direct", "1")],
         "uring" => &DEEP,
         "uring-direct" => &DIRECT,
+        "uring-uncached" => &UNCACHED,
+        "uring-atomic" => &ATOMIC,
         "null" => &[("ioengine", "null")],
         "psyncv" => {
             return Err("fio's pvsync moves a record in one part, psyncv in sixteen".to_owned());
@@ -882,5 +891,44 @@ mod tests {
         );
         assert!(section("zipf:1").unwrap_err().contains("exponent 1"));
         assert!(section("normal:10").unwrap_err().contains("another one"));
+    }
+
+    #[test]
+    fn flags_of_calls_are_fios_options_and_a_prefetch_has_none() {
+        let section = |backend: &str, prefetch: u64| {
+            let workload = json!({"name": "random-read", "access": "random", "backend": backend, "cache": "any",
+                "files": 1, "file_size": 65536, "block_size": 4096, "threads": 1, "prefetch": prefetch});
+            let piece = Piece {
+                workload: serde_json::from_value(workload).unwrap(),
+                operations: 16,
+                space: 65536,
+            };
+            super::records_section(
+                Direction::Read,
+                &Share {
+                    piece: &piece,
+                    units: 1,
+                    own_files: false,
+                },
+            )
+        };
+        for (backend, engine, flag) in [
+            ("uncached", "pvsync2", "uncached"),
+            ("uring-uncached", "io_uring", "uncached"),
+            ("atomic", "pvsync2", "atomic"),
+            ("libaio-atomic", "libaio", "atomic"),
+            ("uring-atomic", "io_uring", "atomic"),
+        ] {
+            let options = section(backend, 0).unwrap().options;
+            assert!(
+                options.contains(&("ioengine", engine.to_owned()))
+                    && options.contains(&(flag, "1".to_owned())),
+                "{backend}: {options:?}"
+            );
+        }
+        for backend in ["uring-nowait", "libaio-uncached"] {
+            assert!(section(backend, 0).unwrap_err().contains(backend));
+        }
+        assert!(section("psync", 8).unwrap_err().contains("before it reads"));
     }
 }

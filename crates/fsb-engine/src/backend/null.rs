@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::fs::{FallocateFlags, Gid, Mode, Timestamps, Uid};
+use rustix::fs::{Advice, FallocateFlags, Gid, Mode, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::{
@@ -81,6 +81,16 @@ impl Session for NullSession {
     /// All that would need one is below.
     fn descriptor(&self, _slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         Err(Errno::BADF)
+    }
+
+    fn advise(
+        &mut self,
+        _slot: FileSlot,
+        _offset: u64,
+        _length: u64,
+        _advice: Advice,
+    ) -> Result<(), Errno> {
+        Ok(())
     }
 
     fn adopt(&mut self, _file: OwnedFd, _flags: OpenFlags) -> Result<FileSlot, Errno> {

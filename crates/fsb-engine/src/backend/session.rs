@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
+use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 use fsb_model::observed::Direct;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, RawDir, RenameFlags,
-    ResolveFlags, SeekFrom, StatxFlags, Timestamps, Uid, XattrFlags,
+    Advice, AtFlags, CWD, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, RawDir, RenameFlags,
+    ResolveFlags, SeekFrom, StatxFlags, Timestamps, Uid, XattrFlags, fadvise,
 };
 use rustix::io::Errno;
 
@@ -262,6 +263,18 @@ pub trait Session {
     /// blocks of 4 KiB: FS_IOC_ENABLE_VERITY.
     fn enable_verity(&mut self, slot: FileSlot) -> Result<(), Errno> {
         files::enable_verity(self.descriptor(slot)?)
+    }
+
+    /// Advises the kernel about the access to a range of the file: posix_fadvise. A length of 0 means
+    /// up to the end.
+    fn advise(
+        &mut self,
+        slot: FileSlot,
+        offset: u64,
+        length: u64,
+        advice: Advice,
+    ) -> Result<(), Errno> {
+        fadvise(self.descriptor(slot)?, offset, NonZero::new(length), advice)
     }
 
     /// Sets the times of the last access and change.

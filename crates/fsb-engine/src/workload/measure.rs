@@ -231,6 +231,7 @@ impl Spec {
             open_flags: OFlags::empty(),
             evict_passes: false,
             advice: None,
+            prefetch: 0,
         }
     }
 }

@@ -287,6 +287,7 @@ impl MicroJob {
             open_flags: OFlags::empty(),
             evict_passes: false,
             advice: None,
+            prefetch: 0,
         }
     }
 }

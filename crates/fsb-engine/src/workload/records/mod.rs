@@ -61,6 +61,12 @@ const WRITE_SIZES: &str = "write_sizes";
 const OFFSET: &str = "offset";
 const LENGTH: &str = "length";
 
+/// The parameter of the records that the kernel is asked for before they are read.
+const PREFETCH: &str = "prefetch";
+
+/// The maximum of that parameter: that of PostgreSQL's effective_io_concurrency.
+const MOST_PREFETCHED: u32 = 1000;
+
 /// The distribution in which each pass visits every record once.
 const UNIFORM: &str = "random";
 
@@ -103,6 +109,8 @@ struct RecordsOptions {
     evict_passes: bool,
     /// The advice about the access that the kernel gets.
     hint: Option<Hint>,
+    /// Records that the kernel is asked for before each is read.
+    prefetch: u32,
 }
 
 /// The advice about the access that the kernel gets for each file: posix_fadvise.
@@ -331,6 +339,12 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
     let about = "advice about the access that the kernel gets for each file (posix_fadvise)";
     let hint = Parameter::word("hint", Hint::ALL, Hint::name, about).default(Absent);
     all.extend(group(ParameterGroup::State, [evict, hint]));
+    if member.can_prefetch() {
+        let about = "records ahead of each read that the kernel is asked for (POSIX_FADV_WILLNEED), as databases do";
+        let kind = Number(1..=MOST_PREFETCHED.into());
+        let prefetch = Parameter::new(PREFETCH, kind, Absent, about);
+        all.extend(group(ParameterGroup::Calls, [prefetch]));
+    }
     if member.has_allocation() {
         let about = "space of the files before: their size without blocks, with blocks (fallocate), blocks of empty files, none";
         all.extend(group(
@@ -433,7 +447,7 @@ impl RecordsOptions {
                 format!("the option keeps all files open at once: use at most {HELD_FILES} files");
             return Err(reader.error("evict_passes", message));
         }
-        Ok(RecordsOptions {
+        let one_by_one = RecordsOptions {
             close,
             lock,
             stride,
@@ -450,7 +464,46 @@ impl RecordsOptions {
             open_sync,
             evict_passes,
             hint,
+            prefetch: 0,
+        };
+        let prefetch = match member.can_prefetch() {
+            true => one_by_one.prefetch(spec, held, reader)?,
+            false => 0,
+        };
+        Ok(RecordsOptions {
+            prefetch,
+            ..one_by_one
         })
+    }
+
+    /// Reads the number of records ahead of each read. The options are the others of the workload.
+    fn prefetch(
+        &self,
+        spec: &Spec,
+        held: bool,
+        reader: &mut Reader<'_>,
+    ) -> Result<u32, ParamError> {
+        if reader.take(PREFETCH).is_none() {
+            return Ok(0);
+        }
+        let prefetch = reader.number(PREFETCH)?;
+        let fault = match () {
+            () if spec.backend.capabilities().keeps_nothing() => {
+                "the kernel reads ahead into the page cache, which the backend bypasses or empties"
+            }
+            () if spec.depth > 1 => "requests in flight need no reading ahead: use depth = 1",
+            () if !held => "the files stay open: use at most 16",
+            () if self.walk.is_some()
+                || self.rate.is_some()
+                || self.evict_passes
+                || !self.between.is_nothing() =>
+            {
+                "the next records are not known ahead with a rate, waits, record_sizes, sequential \
+                 or evict_passes: leave them out"
+            }
+            () => return Ok(prefetch as u32),
+        };
+        Err(reader.error(PREFETCH, fault))
     }
 
     /// Returns the sizes of records, if there are several.
@@ -537,6 +590,9 @@ impl RecordsOptions {
         if let Some(hint) = self.hint {
             label += &format!(", advised as {}", hint.name());
         }
+        if self.prefetch > 0 {
+            label += &format!(", prefetch {}", self.prefetch);
+        }
         label + &self.between.label() + label::verified(self.verify)
     }
 
@@ -594,6 +650,9 @@ impl RecordsOptions {
         }
         if let Some(hint) = self.hint {
             add("hint", hint.name().into());
+        }
+        if self.prefetch > 0 {
+            add(PREFETCH, self.prefetch.into());
         }
         self.between.add_to(params);
     }
@@ -886,6 +945,11 @@ impl RecordWorkload {
 
     fn writes(&self) -> bool {
         self.action != RecordAction::Read
+    }
+
+    /// Returns whether the records after the next one are known, and are only read.
+    fn can_prefetch(&self) -> bool {
+        self.has_choice() && !self.writes()
     }
 
     /// Returns whether the plan gives the distribution of a random order.
@@ -1497,6 +1561,7 @@ impl<'s> RecordThreads<'s> {
                 .map_or(OFlags::empty(), OpenSync::flags),
             evict_passes: job.options.evict_passes,
             advice: job.options.hint.map(Hint::advice),
+            prefetch: job.options.prefetch,
             ..job.spec.io_options(purpose, rank)
         };
         IoLoop::new(self.set, io_options)

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use fsb_model::WorkloadSpec;
 use rustix::fd::BorrowedFd;
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags};
 use rustix::io::Errno;
 use serde_json::json;
 
@@ -120,6 +120,21 @@ impl Session for CallLogSession {
 
     fn descriptor(&self, _slot: FileSlot) -> Result<BorrowedFd<'_>, Errno> {
         Err(Errno::BADF)
+    }
+
+    fn advise(
+        &mut self,
+        _slot: FileSlot,
+        offset: u64,
+        length: u64,
+        advice: Advice,
+    ) -> Result<(), Errno> {
+        let name = match advice {
+            Advice::WillNeed => "willneed",
+            _ => "other",
+        };
+        self.0.note(format!("{name}{}", offset / length.max(1)));
+        Ok(())
     }
 }
 
@@ -234,6 +249,66 @@ fn each_operation_visits_its_records_in_its_order() {
     assert_ne!(offsets, (0..16).collect::<Vec<_>>());
     offsets.sort_unstable();
     assert_eq!(offsets, (0..16).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_kernel_is_asked_for_records_before_they_are_read() {
+    let read = |extra: serde_json::Value| {
+        let mut workload =
+            json!({"name": "read", "file_size": "16K", "block_size": "4K", "cache": "any"});
+        workload
+            .as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        workload
+    };
+    let ahead = "willneed0 willneed1 willneed2 r0 willneed3 r1 r2 r3";
+    assert_eq!(
+        asked(&read(json!({"prefetch": 2})), 4),
+        format!("open {ahead}")
+    );
+    assert_eq!(
+        asked(&read(json!({"prefetch": 2, "close": true})), 4),
+        format!("open {ahead} close"),
+        "not beyond the end of a pass"
+    );
+    let random = asked(
+        &json!({"name": "random-read", "file_size": "256K", "prefetch": 16}),
+        64,
+    );
+    let place = |call: String| random.split(' ').position(|one| one == call);
+    for record in 0..64 {
+        let (asked_for, read) = (
+            place(format!("willneed{record}")),
+            place(format!("r{record}")),
+        );
+        assert!(
+            asked_for.is_some() && asked_for < read,
+            "{record}: {random}"
+        );
+    }
+    for (extra, expected) in [
+        (json!({"prefetch": 8, "backend": "direct"}), "page cache"),
+        (json!({"prefetch": 8, "backend": "uncached"}), "page cache"),
+        (
+            json!({"prefetch": 8, "backend": "uring", "depth": 4}),
+            "use depth = 1",
+        ),
+        (json!({"prefetch": 8, "files": 17}), "use at most 16"),
+        (json!({"prefetch": 8, "rate": 100}), "not known ahead"),
+        (
+            json!({"prefetch": 8, "evict_passes": true}),
+            "not known ahead",
+        ),
+        (json!({"prefetch": 1001}), "1000"),
+    ] {
+        let spec: WorkloadSpec = serde_json::from_value(read(extra.clone())).unwrap();
+        let error = workload::parse(&spec, &SIZING).map(|_| ()).unwrap_err();
+        assert_eq!(error.key.as_deref(), Some("prefetch"));
+        assert!(error.to_string().contains(expected), "{extra}: {error}");
+    }
+    let (_, job) = job(&read(json!({"prefetch": 8})));
+    assert!(job.profile().label.contains("prefetch 8"));
 }
 
 #[test]
