@@ -4,14 +4,15 @@
 //! A check passes only if the interval of its ratio excludes such a slowdown. Gates add the answers
 //! up to an exit code, and the formats of continuous integration print them one by one.
 
-use fsb_model::Better;
 use fsb_model::set::GapReason;
+use fsb_model::{Better, Unit};
 use fsb_stats::compare::{Document, Finding, OURS, Operation};
-use fsb_stats::{Comparison, Interval, Unjudged, Verdict};
+use fsb_stats::{Comparison, Excess, Interval, Unjudged, Verdict};
 
 use crate::compare::between::{unjudged_at, unjudged_of};
 use crate::compare::case_label;
 use crate::show::{Change, minus, percent, percent_above};
+use crate::summary::costs::ComparedCost;
 use crate::summary::{
     BoundState, CellState, MeasuredCell, Summary, TargetSummary, Workload, bounds,
 };
@@ -483,13 +484,49 @@ pub(crate) fn of_cell(
 
 /// Returns the check of a cost of a run, of which less is better. `names` are those of the cost at
 /// its case, the target and the baseline.
-pub(crate) fn of_cost(names: [&str; 3], found: Option<&Comparison>, theta: f64) -> Check {
+pub(crate) fn of_cost(names: [&str; 3], found: Option<&ComparedCost>, theta: f64) -> Check {
     let [case, candidate, _] = names;
-    let text = not_judged(candidate, case, "its values are not known, or 0");
+    let text = not_judged(candidate, case, "its values are not known, or too few");
     let check = Check::without_ratio(names, CheckOutcome::NotJudged, text);
-    match JudgedRatio::new(found, Better::Lower, true) {
+    match found {
         None => check,
-        Some(judged) => judged.complete(theta, check),
+        Some(ComparedCost::Excess(found, unit)) => of_excess(found, *unit, theta, check),
+        Some(ComparedCost::Ratio(found)) => {
+            match JudgedRatio::new(Some(found), Better::Lower, true) {
+                None => check,
+                Some(judged) => judged.complete(theta, check),
+            }
+        }
+    }
+}
+
+/// Completes the check of a cost without a ratio, because values are 0.
+fn of_excess(found: &Excess, unit: Unit, theta: f64, check: Check) -> Check {
+    let [before, now] = found.means.map(|mean| match mean == 0.0 {
+        true => "0".to_owned(),
+        false => unit.show(mean),
+    });
+    let is_zero = found.means == [0.0, 0.0];
+    let (outcome, up_to, needs) = match found.is_more {
+        Some(true) => (CheckOutcome::Slower, None, "needs more"),
+        Some(false) if is_zero => (CheckOutcome::Passed, Some(0.0), "does not need more"),
+        Some(false) => (CheckOutcome::Passed, Some(theta), "does not need more"),
+        None => (CheckOutcome::CannotTell, None, "may need more"),
+    };
+    let hint = match outcome {
+        CheckOutcome::CannotTell => "cannot tell: ",
+        _ => "",
+    };
+    let (case, candidate) = (&check.case, &check.candidate);
+    let baseline = check.baseline.as_deref().unwrap_or_default();
+    let text =
+        format!("{hint}{candidate} {needs} than {baseline} at {case}: {now} instead of {before}");
+    Check {
+        outcome,
+        up_to,
+        better: Better::Lower,
+        text,
+        ..check
     }
 }
 

@@ -5,6 +5,7 @@
 //! excludes that. Otherwise it cannot tell. Passing needs every case, so its error is that of one
 //! case.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use fsb_model::units::parse_percent;
@@ -13,7 +14,7 @@ use fsb_stats::{Comparison, LEVEL, blocks_to_scale};
 
 use crate::check::{self, Check, CheckOutcome};
 use crate::show::{counted, percent, percent_above, some_of};
-use crate::summary::costs::{GATED, compare_metric};
+use crate::summary::costs::{ComparedCost, GATED, compare_metric};
 use crate::summary::{BoundState, MeasuredCell, Summary, Workload, rough};
 
 /// A message names at most this number of cases.
@@ -109,9 +110,8 @@ impl Gate {
         let metric = GATED.iter().find(|(word, _)| Some(*word) == self.metric);
         let found = match metric {
             Some((_, name)) => compare_metric(&summary.cases, record, name),
-            None => Vec::new(),
+            None => BTreeMap::new(),
         };
-        let of_metric = |case, target| find(&found, (case, target));
         let (mut checks, mut seconds) = (Vec::new(), Some(0.0));
         for (place, case) in summary.cases.iter().enumerate() {
             for (at, target) in summary.targets.iter().enumerate() {
@@ -126,13 +126,18 @@ impl Gate {
                         case.better,
                     ),
                     Some((word, _)) => {
-                        let compared =
-                            of_metric(place, at).filter(|_| is_judged(summary, case, cell));
+                        let compared = found
+                            .get(&(place, at))
+                            .filter(|_| is_judged(summary, case, cell));
                         let name = format!("{word} of {}", case.workload);
                         let names = [&name, &target.label(), &summary.baseline_name()];
                         let names = names.map(String::as_str);
                         let check = check::of_cost(names, compared, summary.theta);
-                        (check, compared, Better::Lower)
+                        let ratio = match compared {
+                            Some(ComparedCost::Ratio(found)) => Some(found),
+                            _ => None,
+                        };
+                        (check, ratio, Better::Lower)
                     }
                 };
                 if check.outcome == CheckOutcome::CannotTell {
@@ -156,11 +161,6 @@ impl Gate {
             seconds: seconds.filter(|seconds| *seconds > 0.0),
         }
     }
-}
-
-fn find(all: &[((usize, usize), Comparison)], place: (usize, usize)) -> Option<&Comparison> {
-    let found = all.iter().find(|(own, _)| *own == place);
-    found.map(|(_, comparison)| comparison)
 }
 
 /// Returns whether a cost may be judged: as for the time of the case, no trial may be lost.
@@ -254,7 +254,7 @@ impl GateAnswer {
 
 #[cfg(test)]
 mod tests {
-    use fsb_model::metric::OPERATION_RATE;
+    use fsb_model::metric::{DEVICE_FLUSHES_PER_OPERATION, OPERATION_RATE};
     use fsb_model::trial::{Outcome, Trial};
 
     use super::*;
@@ -370,5 +370,30 @@ mod tests {
         let silent = answered("more flushes", 98.0, 0.05);
         assert_eq!(silent.state(), BoundState::CannotTell);
         assert!(silent.sentence().contains("not judged"));
+    }
+
+    /// Answers about the flushes of ext4 and xfs in each block.
+    fn answered_for_flushes(flushes: [fn(u32) -> f64; 2]) -> GateAnswer {
+        answered_about("xfs more flushes", 100.0, 0.001, |trial| {
+            let of_target = flushes[usize::from(trial.target == "xfs")];
+            let found = DEVICE_FLUSHES_PER_OPERATION.metric(of_target(trial.block));
+            trial.metrics.push(found);
+        })
+    }
+
+    #[test]
+    fn a_cost_of_zero_is_judged() {
+        let passed = answered_for_flushes([|_| 0.0, |_| 0.0]);
+        assert_eq!(passed.state(), BoundState::Pass, "{}", passed.sentence());
+        assert_eq!(passed.largest(), Some(0.0));
+        let failed = answered_for_flushes([|_| 0.0, |_| 3.0]);
+        assert_eq!(failed.state(), BoundState::Fail, "{}", failed.sentence());
+        let expected =
+            "failed: xfs needs more than ext4 at flushes of rename 4K files: 3 instead of 0";
+        assert_eq!(failed.sentence(), expected);
+        let open = answered_for_flushes([|_| 0.0, |block| f64::from(block % 4 / 3)]);
+        assert_eq!(open.state(), BoundState::CannotTell, "{}", open.sentence());
+        let less = answered_for_flushes([|_| 3.0, |block| f64::from(block % 4 / 3)]);
+        assert_eq!(less.state(), BoundState::Pass, "{}", less.sentence());
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! * [`Estimate`]: one cell. [`describe`] and [`t_interval`] do the same on the plain scale.
 //! * [`Comparison`]: one cell against another, paired by block, or by Welch's method on runs.
+//! * [`excess`]: amounts of which the baseline may be 0, which have no ratio.
 //! * [`Ranking`]: all targets of a case, with simultaneous intervals, letters and an outcome that
 //!   follow from them;
 //!   [`Resolution`]: the largest possible difference in a case without a winner;
@@ -37,6 +38,7 @@ pub mod compare;
 mod comparison;
 mod description;
 mod estimate;
+mod excess;
 pub mod histogram;
 mod knee;
 mod model;
@@ -63,6 +65,7 @@ pub use change_points::{ChangePoint, ChangePoints, Level, RunVariation, change_p
 pub use comparison::{Comparison, Effect, paired, welch};
 pub use description::{Description, describe, quantile, ratio_of_means, t_interval, t_quantile};
 pub use estimate::{Estimate, NOISY, Noise, Trend, UNRELIABLE, trend};
+pub use excess::{Excess, excess};
 pub use knee::{Knee, knee};
 pub use normality::{Normality, normality};
 pub use page::{

@@ -7,9 +7,10 @@ use fsb_model::metric::{
     CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, DEVICE_FLUSHES_PER_OPERATION, LATENCY_P99,
     PEAK_MEMORY, RPCS_PER_OPERATION, SHELL_START, SPACE, WITH_DEFERRED, WRITE_AMPLIFICATION,
 };
-use fsb_model::{Better, RunRecord};
+use fsb_model::{Better, RunRecord, Unit};
 use fsb_stats::{
-    BlockValue, Comparison, FEWEST_JUDGED, LEVEL, Ranking, hold_groups_over_page, t_interval,
+    BlockValue, Comparison, Excess, FEWEST_JUDGED, LEVEL, Ranking, excess, hold_groups_over_page,
+    t_interval,
 };
 
 use super::cell_sentence::ReportedCells;
@@ -314,23 +315,38 @@ pub(crate) fn compare(cases: &mut [Workload], record: &RunRecord) {
     }
 }
 
+/// The answer about a cost of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ComparedCost {
+    /// All values are positive.
+    Ratio(Comparison),
+    /// Values are 0; with their unit.
+    Excess(Excess, Unit),
+}
+
 /// Compares the values of one metric with those of the baseline, corrected for their number. Each
-/// comparison has the places of its case and of its target. Values that are not positive, or that
-/// the report does not keep, are not compared.
+/// answer has the places of its case and of its target. Values that the report does not keep are
+/// not compared.
 pub(crate) fn compare_metric(
     cases: &[Workload],
     record: &RunRecord,
     metric: &str,
-) -> Vec<((usize, usize), Comparison)> {
-    let mut found = Vec::new();
-    for compared in compared(cases, record, |name| name == metric).into_values() {
+) -> BTreeMap<(usize, usize), ComparedCost> {
+    let is_meant = |name: &str| name == metric;
+    let mut found = BTreeMap::new();
+    for compared in compared(cases, record, is_meant).into_values() {
         for (place, ranking) in compared.places.iter().zip(&compared.rankings) {
-            found.extend(
-                ranking
-                    .comparison(0, 1)
-                    .map(|comparison| (*place, comparison)),
-            );
+            let comparison = ranking.comparison(0, 1).map(ComparedCost::Ratio);
+            found.extend(comparison.map(|comparison| (*place, comparison)));
         }
+    }
+    let all = costs(cases, record, is_meant);
+    for cost in all.iter().filter(|cost| !cost.is_positive()) {
+        let [baseline, own] = &cost.samples;
+        let (analyses, theta) = (record.analyses(), record.plan.theta);
+        let answer = excess([baseline, own], &analyses, theta, all.len());
+        let answer = answer.map(|answer| ComparedCost::Excess(answer, cost.unit));
+        found.extend(answer.map(|answer| (cost.place, answer)));
     }
     found
 }
@@ -342,37 +358,10 @@ fn compared(
     is_meant: impl Fn(&str) -> bool,
 ) -> BTreeMap<String, Compared> {
     let mut compared: BTreeMap<String, Compared> = BTreeMap::new();
-    let is_ranked = |target: usize| {
-        record
-            .unjudged_target(&record.plan.targets[target])
-            .is_none()
-    };
-    for (number, case) in cases
-        .iter()
-        .enumerate()
-        .filter(|(_, case)| case.withheld.is_none())
-    {
-        for (target, cell) in case
-            .cells
-            .iter()
-            .enumerate()
-            .filter(|(target, _)| is_ranked(0) && is_ranked(*target))
-        {
-            for found in cell
-                .secondary
-                .iter()
-                .filter(|found| is_meant(&found.metric))
-            {
-                let Some((samples, better)) = samples(case, target, found) else {
-                    continue;
-                };
-                compared.entry(found.metric.clone()).or_default().push(
-                    (number, target),
-                    record,
-                    &samples,
-                    better,
-                );
-            }
+    for cost in costs(cases, record, is_meant) {
+        if cost.is_positive() {
+            let group = compared.entry(cost.metric).or_default();
+            group.push(cost.place, record, &cost.samples, cost.better);
         }
     }
     hold_groups_over_page(
@@ -381,6 +370,52 @@ fn compared(
             .map(|compared| &mut compared.rankings[..]),
     );
     compared
+}
+
+/// The values of a metric of a cell, and those that they are compared with.
+struct CellCost {
+    /// The places of the case and of the target.
+    place: (usize, usize),
+    metric: String,
+    unit: Unit,
+    samples: [Vec<BlockValue>; 2],
+    better: Better,
+}
+
+impl CellCost {
+    /// Returns whether the values have a ratio.
+    fn is_positive(&self) -> bool {
+        let mut values = self.samples.iter().flatten();
+        values.all(|point| point.value.is_finite() && point.value > 0.0)
+    }
+}
+
+/// Returns the values of the metrics that are meant, of all cells that may be compared.
+fn costs(cases: &[Workload], record: &RunRecord, is_meant: impl Fn(&str) -> bool) -> Vec<CellCost> {
+    let is_ranked = |target: usize| {
+        record
+            .unjudged_target(&record.plan.targets[target])
+            .is_none()
+    };
+    let mut costs = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        for (target, cell) in case.cells.iter().enumerate() {
+            if case.withheld.is_some() || !is_ranked(0) || !is_ranked(target) {
+                continue;
+            }
+            for found in &cell.secondary {
+                let known = samples(case, target, found).filter(|_| is_meant(&found.metric));
+                costs.extend(known.map(|(samples, better)| CellCost {
+                    place: (number, target),
+                    metric: found.metric.clone(),
+                    unit: found.unit,
+                    samples,
+                    better,
+                }));
+            }
+        }
+    }
+    costs
 }
 
 /// Returns whether the report needs the values of a metric by block.
@@ -395,7 +430,7 @@ fn is_compared(metric: &str) -> bool {
 }
 
 /// Returns the values to compare and the better direction. Returns `None` for metrics that are not
-/// compared, and if a value is not positive.
+/// compared.
 fn samples(
     case: &Workload,
     target: usize,
@@ -412,28 +447,23 @@ fn samples(
             })
             .collect()
     };
-    let (samples, better): ([Vec<BlockValue>; 2], Better) = match found.metric.as_str() {
-        metric if target > 0 && !metric.ends_with(WITH_DEFERRED) => (
+    match found.metric.as_str() {
+        metric if target > 0 && !metric.ends_with(WITH_DEFERRED) => Some((
             [
                 case.cells[0].beside(&found.metric)?.points.clone(),
                 found.points.clone(),
             ],
             Better::Lower,
-        ),
-        metric if metric.ends_with(WITH_DEFERRED) => (
+        )),
+        metric if metric.ends_with(WITH_DEFERRED) => Some((
             [
                 without_slice(&case.cells[target].values()),
                 without_slice(&found.points),
             ],
             case.better,
-        ),
-        _ => return None,
-    };
-    let positive = samples
-        .iter()
-        .flatten()
-        .all(|point| point.value.is_finite() && point.value > 0.0);
-    positive.then_some((samples, better))
+        )),
+        _ => None,
+    }
 }
 
 /// Returns the comparison of a metric of a cell, or `None` if it is not significant or not larger
