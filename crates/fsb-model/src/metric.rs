@@ -157,6 +157,7 @@ metrics! {
     EXTENTS_PER_FILE = "extents_per_file", Count, Lower, Cost, "Extents of the files that were read, for each file: 1 without \
         fragmentation.";
     PEAK_MEMORY = "peak_memory", Bytes, Lower, Cost, "Bytes of memory that the largest process of a command had.";
+    FAILED_RUNS = "failed_runs", Count, Lower, Cost, "Runs of a command that ended with another exit code than 0, where such codes are permitted.";
     SHELL_START = "shell_start", Seconds, Lower, Cost, "Time of the shell that runs a command in this directory, on a line that does nothing: the least of all samples.";
     SPACE = "space", Bytes, Lower, Cost, "Bytes that all files of the workload occupy after writeback: the free space \
         of the empty file system less the free space with them.";

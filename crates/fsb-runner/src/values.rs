@@ -338,12 +338,14 @@ fn costs(measured: &Measured) -> Vec<Metric> {
         .work
         .peak_memory
         .map(|bytes| metric::PEAK_MEMORY.metric(bytes as f64));
+    let failed = count(metric::FAILED_RUNS.name);
     let shell = measured.work.shell_start;
     let space = measured
         .space
         .map(|space| metric::SPACE.metric(space as f64));
     [
         Some(metric::CPU_PER_OPERATION.metric(cpu)),
+        failed.map(|runs| metric::FAILED_RUNS.metric(runs)),
         shell.map(|seconds| metric::SHELL_START.metric(seconds)),
         server
             .map(|server| metric::SERVER_CPU_PER_OPERATION.metric(server.cpu_seconds / operations)),

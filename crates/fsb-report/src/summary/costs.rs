@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use fsb_model::metric::{
-    CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, DEVICE_FLUSHES_PER_OPERATION, LATENCY_P99,
-    PEAK_MEMORY, RPCS_PER_OPERATION, SHELL_START, SPACE, WITH_DEFERRED, WRITE_AMPLIFICATION,
+    CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, DEVICE_FLUSHES_PER_OPERATION, FAILED_RUNS,
+    LATENCY_P99, PEAK_MEMORY, RPCS_PER_OPERATION, SHELL_START, SPACE, WITH_DEFERRED,
+    WRITE_AMPLIFICATION,
 };
 use fsb_model::{Better, RunRecord, Unit};
 use fsb_stats::{
@@ -26,6 +27,7 @@ pub(crate) fn lines(summary: &Numbers) -> Vec<String> {
         round_trips(summary),
         processors(summary),
         space(summary),
+        failed_runs(summary),
         shell(summary),
     ];
     lines.into_iter().flatten().collect()
@@ -67,6 +69,16 @@ fn flushed(summary: &Numbers) -> Option<String> {
     let cases: Vec<String> = cases.collect();
     (!cases.is_empty())
         .then(|| format!("p99 where each operation is flushed: {}.", cases.join("; ")))
+}
+
+/// Returns a sentence such as `Runs with another exit code than 0: grep 30 at command.`
+fn failed_runs(summary: &Numbers) -> Option<String> {
+    ReportedCells::new(summary, |_, cell| {
+        let found = cell.beside(FAILED_RUNS.name)?.description;
+        let runs = (found.mean * found.n as f64).round();
+        (runs > 0.0).then(|| runs.to_string())
+    })
+    .sentence("Runs with another exit code than 0")
 }
 
 /// Returns a sentence such as `Starting the shell takes 780 µs, 12 % of a run at grep; --shell none

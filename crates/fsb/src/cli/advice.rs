@@ -71,6 +71,52 @@ static FOREIGN: &[Foreign] = &[
         options: &["--loops", "--count", "--repeat", "--iterations"],
         help: "set the number of repetitions with --blocks 10",
     },
+    // Those of hyperfine.
+    Foreign {
+        commands: &["run"],
+        options: &["-r", "-m", "-M", "--min-runs", "--max-runs"],
+        help: "fsb repeats commands until they are compared: limit that with --blocks 10 or --budget 1m",
+    },
+    Foreign {
+        commands: &["run"],
+        options: &["-N"],
+        help: "run commands without a shell with --shell none",
+    },
+    Foreign {
+        commands: &["run"],
+        options: &["-P", "--parameter-scan", "-D", "--parameter-step-size"],
+        help: "list the values: -L threads 1,2,4",
+    },
+    Foreign {
+        commands: &["run"],
+        options: &["-u", "--time-unit", "--style", "--sort"],
+        help: "leave it out: fsb chooses units and order; -o run.json has seconds",
+    },
+    Foreign {
+        commands: &["run"],
+        options: &["--reference", "--reference-name"],
+        help: "name the command that others are compared with first",
+    },
+    Foreign {
+        commands: &["run"],
+        options: &["-C", "--conclude"],
+        help: "--cleanup CMD runs after each block, and --prepare CMD before each run",
+    },
+    Foreign {
+        commands: &["run"],
+        options: &["--show-output"],
+        help: "write the output to a file in the command: 'CMD >> log'",
+    },
+    Foreign {
+        commands: &["run"],
+        options: &["--export-json", "--export-csv"],
+        help: "write a report with -o run.json or -o run.csv",
+    },
+    Foreign {
+        commands: &["run"],
+        options: &["--export-markdown", "--export-asciidoc", "--export-orgmode"],
+        help: "write a report with -o run.comment.md",
+    },
     Foreign {
         commands: &["run", "choose"],
         options: &["-y", "--yes", "--overwrite"],

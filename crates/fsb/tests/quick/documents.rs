@@ -120,7 +120,9 @@ fn calls() -> BTreeSet<Vec<String>> {
 }
 
 /// Options of `fsb run` without a value.
-const SWITCHES: [&str; 15] = [
+const SWITCHES: [&str; 17] = [
+    "-i",
+    "--ignore-failure",
     "--gate",
     "--here",
     "--verify-same",

@@ -17,7 +17,7 @@ mod program;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fsb_model::metric::COMMAND_TIME;
+use fsb_model::metric::{COMMAND_TIME, FAILED_RUNS};
 use fsb_model::trial::SERVICE;
 use fsb_model::variant::PLACEHOLDER;
 use fsb_model::workload::{DIRECTORY, ProgramLimits, VERIFY_SAME};
@@ -241,7 +241,7 @@ impl CommandJob {
 
     fn run_once(&self, around: &Surroundings) -> Result<Ended, EngineError> {
         let ended = program::run(&self.0.command, around)?;
-        if ended.is_ok(&self.0.ok_exit) {
+        if ended.is_ok(&self.0.ok_exit) || (self.0.ignore_failure && ended.has_code()) {
             Ok(ended)
         } else {
             Err(ended.failure(&self.0.command, around))
@@ -389,6 +389,10 @@ impl Job for CommandJob {
             measurement.output = Some(ended.tail()).filter(|text| !text.is_empty());
             measurement.peak_memory = Some(ended.peak_memory);
             measurement.shell_start = shell_start;
+            if self.0.ignore_failure || self.0.ok_exit != [0] {
+                let runs = ended.failed_runs;
+                measurement.counts.insert(FAILED_RUNS.name.to_owned(), runs);
+            }
             measurement.user_seconds += ended.user_seconds;
             measurement.system_seconds += ended.system_seconds;
         } else {
@@ -463,7 +467,7 @@ impl ThreadJob for CommandThread<'_> {
         let CommandThread {
             job, places, root, ..
         } = *self;
-        let mut cpu = [0.0; 2];
+        let (mut cpu, mut failed_runs) = ([0.0; 2], 0);
         for run in 0..self.runs {
             let around = &places[(run as usize).min(places.len() - 1)];
             if run > 0 && root.is_some() && (job.0.reuse || job.0.prepare.is_some()) {
@@ -474,6 +478,7 @@ impl ThreadJob for CommandThread<'_> {
             if root.is_some() {
                 let ended = job.run_once(around)?;
                 cpu = [cpu[0] + ended.user_seconds, cpu[1] + ended.system_seconds];
+                failed_runs += u64::from(!ended.is_ok(&[0]));
                 *state = Some(ended);
             }
             recorder.lap(OperationKind::Create, 0);
@@ -491,6 +496,7 @@ impl ThreadJob for CommandThread<'_> {
         }
         if let Some(ended) = state {
             [ended.user_seconds, ended.system_seconds] = cpu;
+            ended.failed_runs = failed_runs;
         }
         Ok(())
     }
@@ -653,6 +659,8 @@ struct CommandOptions {
     input: Vec<PathBuf>,
     writable: Vec<PathBuf>,
     ok_exit: Vec<i32>,
+    /// No exit code is a failure.
+    ignore_failure: bool,
     /// Seconds.
     time_limit: f64,
     limits: ProgramLimits,
@@ -734,6 +742,10 @@ fn parameters() -> Vec<Parameter> {
                 ExitCodes,
                 codes,
                 "exit codes that are no failure",
+            ),
+            Parameter::flag(
+                "ignore_failure",
+                "no exit code is a failure; the report counts the runs that end with another code than 0",
             ),
         ],
     );
@@ -829,6 +841,7 @@ impl CommandOptions {
         let input = paths(&mut reader, "input")?;
         let writable = paths(&mut reader, "writable")?;
         let ok_exit = exits(&mut reader)?;
+        let ignore_failure = reader.flag("ignore_failure")?;
         let time_limit = reader.duration("time_limit")?.unwrap_or(TIME_LIMIT);
         let limits = limits(&mut reader)?;
         let network = reader.flag("network")?;
@@ -862,6 +875,7 @@ impl CommandOptions {
             input,
             writable,
             ok_exit,
+            ignore_failure,
             time_limit,
             limits,
             network,
@@ -904,6 +918,9 @@ impl CommandOptions {
         }
         if self.ok_exit != [0] {
             add("ok_exit", json!(self.ok_exit));
+        }
+        if self.ignore_failure {
+            add("ignore_failure", true.into());
         }
         add("time_limit", format!("{}s", self.time_limit).into());
         add("process_limit", self.limits.processes.into());
@@ -1288,6 +1305,18 @@ mod tests {
             1,
             "nothing but what 'cleanup' copied is left"
         );
+    }
+
+    #[test]
+    fn ignored_failures_are_counted_and_signals_fail() {
+        let root = tempfile::tempdir().unwrap();
+        let ignored = [("ignore_failure", true.into())];
+        let measured = run_once(&spec("exit 4", &ignored), root.path(), |_| {}).unwrap();
+        assert_eq!(measured.counts[FAILED_RUNS.name], 1);
+        let measured = run_once(&spec("exit 0", &ignored), root.path(), |_| {}).unwrap();
+        assert_eq!(measured.counts[FAILED_RUNS.name], 0);
+        assert!(failure("exit 4", &[], root.path()).contains('4'));
+        assert!(failure("kill -9 $$", &ignored, root.path()).contains("kill"));
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(super) struct Ended {
     pub(super) system_seconds: f64,
     /// Bytes of memory that its largest process had.
     pub(super) peak_memory: u64,
+    /// The runs up to this one whose exit code was not 0.
+    pub(super) failed_runs: u64,
     /// The time after which it was killed, if it took too long.
     late: Option<Duration>,
     /// The output streams, until [`Ended::read`] reads them.
@@ -64,6 +66,11 @@ impl Ended {
     /// Returns whether it ended in time, with one of these codes.
     pub(super) fn is_ok(&self, codes: &[i32]) -> bool {
         self.late.is_none() && self.status.code().is_some_and(|code| codes.contains(&code))
+    }
+
+    /// Returns whether it ended in time, with any exit code.
+    pub(super) fn has_code(&self) -> bool {
+        self.late.is_none() && self.status.code().is_some()
     }
 
     /// Returns whether it was killed because it took too long.

@@ -53,6 +53,9 @@ pub struct CommandArguments {
     /// Exit codes that are no failure, such as 0,1 [default: 0]
     #[arg(long, value_name = "CODES", value_delimiter = ',', hide_short_help = true, help_heading = heading::COMMAND)]
     ok_exit: Vec<u8>,
+    /// Accept every exit code, and report the number of runs with another one than 0
+    #[arg(long, short = 'i', hide_short_help = true, help_heading = heading::COMMAND, conflicts_with = "ok_exit")]
+    ignore_failure: bool,
     /// Time limit of each command [default: 1h]
     #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = heading::COMMAND)]
     time_limit: Option<String>,
@@ -106,7 +109,13 @@ impl CommandArguments {
             &self.memory_limit,
         ];
         scripts.iter().chain(&limits).all(|text| text.is_none())
-            && ![self.network, self.reuse, self.verify_same].contains(&true)
+            && ![
+                self.network,
+                self.reuse,
+                self.verify_same,
+                self.ignore_failure,
+            ]
+            .contains(&true)
             && [&self.input, &self.writable, &self.metric, &self.better]
                 .iter()
                 .all(|list| list.is_empty())
@@ -186,6 +195,7 @@ impl CommandArguments {
             ("network", self.network),
             ("reuse", self.reuse),
             (VERIFY_SAME, self.verify_same),
+            ("ignore_failure", self.ignore_failure),
         ];
         for (key, flag) in flags {
             if flag {
