@@ -53,6 +53,7 @@ notices! {
     UNDONE = "note/undone", "changes", "Changes of killed runs were undone before the run.";
     NOT_IN_TARGET = "warning/not-in-target", "path", "An argument of a command names a file of the working directory, which the directory of a target lacks.";
     NOT_RACED = "note/not-raced", "target, reason", "A candidate of fsb choose does not take part.";
+    NO_SUBMODULE = "warning/no-submodule", "path", "A submodule of a revision cannot be checked out: the repository has no copy of its commit.";
     CANDIDATE_SKIPPED = "note/candidate-skipped", "candidate", "A candidate of fsb bisect cannot be measured.";
     NAMED_PLAN = "note/named-plan", "plan", "A shipped plan is used: its name was given as a suite, or no file has its name.";
     PROGRAM_MISSING = "note/program-missing", "program, package", "A program is not installed. Its recording or an emulation is measured.";

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use fsb_model::{Outcome, RunRecord, Trial, code, failure, nearest, notice};
 use fsb_report::choice::{self, Choice};
-use fsb_report::gate::{Gate, GateAnswer};
-use fsb_report::summary::Summary;
+use fsb_report::gate::Gate;
 use fsb_report::{FORMATS, Format, Report, WIDTH, figures, text, visible};
-use fsb_results::acknowledged::{Acknowledgements, Applied, today};
+use fsb_results::acknowledged::Acknowledgements;
 use fsb_results::summary;
 use fsb_store::{RunDirectory, owner};
 use serde::Serialize;
@@ -134,25 +133,21 @@ pub struct Output {
     /// Print all notes and warnings below the first screen
     #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
     pub notes: bool,
-    /// The gate whose checks reports print instead of those of the speed.
+    /// The gate that decides the exit code. Reports print its checks instead of those of the speed.
     #[arg(skip)]
     pub gate: Option<Arc<RunGate>>,
 }
 
-/// The gate of a run, and the slowdowns that it lets pass.
+/// The gate of a run, which decides its exit code.
 #[derive(Debug)]
-pub struct RunGate {
-    pub gate: Gate,
-    pub acknowledged: Acknowledgements,
-}
-
-impl RunGate {
-    /// Returns the answer with the effect of the acknowledgements.
-    pub fn answer(&self, summary: &Summary, record: &RunRecord) -> (GateAnswer, Applied) {
-        let mut answer = self.gate.answer(summary, record);
-        let applied = self.acknowledged.apply(&mut answer.checks, today());
-        (answer, applied)
-    }
+pub enum RunGate {
+    /// Whether targets keep the bounds of cases.
+    Bounds,
+    /// Whether targets are worse than the baseline, and the slowdowns that pass.
+    Worse {
+        gate: Gate,
+        acknowledged: Acknowledgements,
+    },
 }
 
 impl Output {

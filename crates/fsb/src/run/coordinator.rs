@@ -304,7 +304,8 @@ pub(super) fn run_and_show(
     output: &Output,
     verbosity: Verbosity,
 ) -> anyhow::Result<u8> {
-    let (directory, record, trials) = run_and_store(stage, agent, directory, begun, verbosity)?;
+    let (directory, record, trials) =
+        run_and_store(stage, agent, directory, begun, verbosity, Some(""))?;
     show(&directory, &record, &trials, output)
 }
 
@@ -322,18 +323,21 @@ pub fn make(
     let directory = record::create(out, &record)?;
     let (stage, agent) = Stage::set(lock, &record)?;
     let begun = (record, work, trials);
-    let (_, record, trials) = run_and_store(stage, agent, directory, begun, verbosity)?;
+    // An interrupted step is made again.
+    let (_, record, trials) = run_and_store(stage, agent, directory, begun, verbosity, None)?;
     let labels: Vec<String> = record.cells.into_iter().map(|cell| cell.label).collect();
     Ok((labels.join(", "), trials))
 }
 
-/// Makes the run, and stores it as far as it was made.
+/// Makes the run, and stores it as far as it was made. `options` belong to the command that resumes
+/// it, which is not printed if they are `None`.
 fn run_and_store(
     mut stage: Stage,
     agent: Agent,
     directory: RunDirectory,
     begun: Begun,
     verbosity: Verbosity,
+    options: Option<&str>,
 ) -> anyhow::Result<(RunDirectory, RunRecord, Vec<Trial>)> {
     let mut journal = DirectoryJournal(directory);
     let mut progress = Progress::new(
@@ -358,7 +362,7 @@ fn run_and_store(
             Ok((directory, record, trials))
         }
         Err(error) => {
-            let failure = saved(&mut stage, &mut directory, error);
+            let failure = saved(&mut stage, &mut directory, error, options);
             // The run was torn down already: dropping it would wait for the kernel while the user
             // waits.
             stage.leave();

@@ -4,6 +4,7 @@
 pub mod backends;
 pub mod bisect;
 pub mod coordinator;
+mod gate;
 mod judge;
 #[cfg(feature = "vm")]
 pub mod kernels;

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fsb_model::{code, failure, shell};
+use fsb_model::{code, failure, notice, shell};
 use fsb_report::bisection::Candidate;
 use fsb_store::{input, owner};
 use fsb_sys::{InvokingUser, poll_until, program, sandbox};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::exit::Signals;
+use crate::message::notify;
 use crate::output::make_directory;
 
 /// The weight of a commit that touches a suspected path; that of others is 1.
@@ -213,6 +214,11 @@ fn as_user(program: &str) -> Command {
     command
 }
 
+/// Returns the path that the tree of a revision has or will have in a directory.
+pub fn tree_path(directory: &Path, revision: &str) -> anyhow::Result<PathBuf> {
+    Ok(owner::absolute(directory)?.join(TREES).join(revision))
+}
+
 /// Trees of revisions.
 #[derive(Debug)]
 pub struct Trees<'a> {
@@ -227,7 +233,7 @@ pub struct Trees<'a> {
 impl Trees<'_> {
     /// Returns the path of the tree of a revision.
     pub fn path(&self, revision: &str) -> anyhow::Result<PathBuf> {
-        Ok(owner::absolute(self.directory)?.join(TREES).join(revision))
+        tree_path(self.directory, revision)
     }
 
     /// Makes and builds the tree of a revision anew. Returns the reason if it does not build.
@@ -249,6 +255,7 @@ impl Trees<'_> {
         }
         self.share(&path).map_err(failed)?;
         git(&path, &["checkout", "--quiet", "--detach", revision]).map_err(failed)?;
+        self.check_out_submodules(&path, Path::new(""));
         match self.build {
             Some(build) => self.build(build, revision, &path),
             None => Ok(Ok(())),
@@ -284,6 +291,65 @@ impl Trees<'_> {
             &[&tags[..], &[from, "refs/tags/*:refs/tags/*".as_ref()]].concat(),
         )?;
         Ok(())
+    }
+
+    /// Checks the submodules of a tree out that the repository has copies of, and theirs. Prints
+    /// those that are not. `modules` is the place of the tree among these copies.
+    fn check_out_submodules(&self, tree: &Path, modules: &Path) {
+        let arguments = [
+            "config",
+            "--file",
+            ".gitmodules",
+            "--get-regexp",
+            "^submodule\\..*\\.path$",
+        ];
+        for line in git(tree, &arguments).unwrap_or_default().lines() {
+            let Some((key, path)) = line.split_once(' ') else {
+                continue;
+            };
+            let name = key
+                .trim_start_matches("submodule.")
+                .trim_end_matches(".path");
+            let modules = modules.join("modules").join(name);
+            match self.check_out_submodule(tree, (name, path), &modules) {
+                Ok(()) => self.check_out_submodules(&tree.join(path), &modules),
+                Err(why) => {
+                    let shown = tree.join(path).display().to_string();
+                    let text = format!(
+                        "warning: the submodule {shown} is not checked out: {why}; fetch it in the repository, or \
+                         with --build"
+                    );
+                    notify(&notice::NO_SUBMODULE, [("path", shown.into())], &text);
+                }
+            }
+        }
+    }
+
+    /// Checks a submodule out from the copy of the repository, without a network.
+    fn check_out_submodule(
+        &self,
+        tree: &Path,
+        (name, path): (&str, &str),
+        modules: &Path,
+    ) -> Result<(), String> {
+        let of_git = git(self.repository, &["rev-parse", "--git-common-dir"])?;
+        let copy = self.repository.join(of_git).join(modules);
+        if !matches!(owner::looking(|| copy.is_dir()), Ok(true)) {
+            return Err("the repository has no copy of it".to_owned());
+        }
+        let url = format!("submodule.{name}.url");
+        git(tree, &["config", &url, &copy.display().to_string()])?;
+        let update = [
+            "-c",
+            "protocol.file.allow=always",
+            "submodule",
+            "--quiet",
+            "update",
+            "--init",
+            "--",
+            path,
+        ];
+        git(tree, &update).map(drop)
     }
 
     /// Builds a tree. Returns the last lines of the output if the command fails.

@@ -9,6 +9,7 @@ use fsb_results::summary;
 use fsb_runner::schedule::RunError;
 use fsb_store::RunDirectory;
 
+use super::gate::JudgedRun;
 use super::record::close_segment;
 use super::stage::{Stage, concurrent};
 use crate::exit;
@@ -30,13 +31,11 @@ pub fn show(
         &CompactTrial::all(trials),
         summary::last_run(record, directory.path()).as_ref(),
     );
-    let gated = output
-        .gate
-        .as_ref()
-        .map(|gate| gate.answer(&summary, record).0);
+    let gate = output.gate.as_deref();
+    let judged = gate.map(|gate| JudgedRun::new(gate, &summary, record));
     let mut shown = Report::of_run(&summary, trials);
-    if let Some(answer) = &gated {
-        shown = shown.with_checks(&answer.checks);
+    if let Some(checks) = judged.as_ref().and_then(JudgedRun::checks) {
+        shown = shown.with_checks(checks);
     }
     // Print the results even if the report cannot be written.
     let report = results::write(directory, &shown);
@@ -48,10 +47,14 @@ pub fn show(
     } else {
         say(&format!("report: {}", report.display()));
     }
-    match record.stop_reason {
-        Some(StopReason::OutputsDiffer { .. }) => Ok(exit::GATE),
-        _ => Ok(results::code(trials)),
-    }
+    let code = match record.stop_reason {
+        Some(StopReason::OutputsDiffer { .. }) => exit::GATE,
+        _ => results::code(trials),
+    };
+    Ok(match judged {
+        Some(judged) => judged.finish(code),
+        None => code,
+    })
 }
 
 /// Creates the run directory again if another program deleted it, and returns a message about it.
@@ -72,6 +75,7 @@ pub(super) fn saved(
     stage: &mut Stage,
     directory: &mut RunDirectory,
     error: RunError,
+    options: Option<&str>,
 ) -> anyhow::Error {
     let mut message = error.to_string();
     // Another run with the same budget would fit as little.
@@ -85,7 +89,7 @@ pub(super) fn saved(
     message += &keep_partial(
         directory,
         concurrent(&mut stage.lock),
-        goes_on.then_some(""),
+        options.filter(|_| goes_on),
     );
     Failure { message, ..failure }.into()
 }

@@ -196,7 +196,11 @@ fn a_killed_build_is_made_again() {
         std::thread::yield_now();
     }
     running.signal(rustix::process::Signal::INT);
-    expect_code(&running.wait(), 130);
+    let interrupted = running.wait();
+    expect_code(&interrupted, 130);
+    let message = stderr(&interrupted);
+    assert!(message.contains("fsb bisect --resume b"), "{message}");
+    assert!(!message.contains("fsb run --resume"), "{message}");
     fs::write(scratch.path().join("again"), "").unwrap();
     // Both ends do the same work.
     let output = fsb(

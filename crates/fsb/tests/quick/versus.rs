@@ -1,6 +1,7 @@
 //! Variants of a command, commands in this directory, and the gate of a run.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::common::{
     command, expect_code, fails, fsb, fsb_json, has_message, message, record, scratch, stderr,
@@ -89,6 +90,13 @@ fn commands_alternate_in_this_directory_with_the_environment_of_the_user() {
     let run = scratch.path().join("out");
     let plan = &record(&run)["plan"];
     assert_eq!(plan["keep_affected"], true);
+    let names = ["one", "two"].map(serde_json::Value::from);
+    let targets = plan["targets"].as_array().unwrap();
+    let found: Vec<_> = targets
+        .iter()
+        .map(|target| target["name"].clone())
+        .collect();
+    assert_eq!(found, names);
     assert!(trials(&run).iter().all(|trial| trial["outcome"] == "ok"));
     let left: Vec<_> = fs::read_dir(scratch.path())
         .unwrap()
@@ -256,6 +264,10 @@ fn mistakes_with_variants_are_answered() {
             "plan/invalid",
         ),
         (
+            &["run", "--here", "--runs", "10", "true"],
+            "arguments/conflict",
+        ),
+        (
             &[
                 "run",
                 "null",
@@ -310,6 +322,119 @@ fn variants_that_print_other_output_end_the_run() {
         .collect();
     lines.sort_unstable();
     assert_eq!(lines, ["1", "2"]);
+}
+
+/// The program that is named as the shell runs instead of the commands.
+#[test]
+fn the_shell_that_is_named_runs_the_commands() {
+    let scratch = scratch();
+    let shell = scratch.path().join("shell");
+    fs::write(&shell, "#!/bin/sh\necho \"$@\" >> log\n").unwrap();
+    fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
+    let shell = shell.display().to_string();
+    let lead = ["run", "--here", "-S", &shell, "--out", "run"];
+    let commands = ["echo one > made", "echo two > made"];
+    succeeds(scratch.path(), &[&lead[..], &commands, &QUICK].concat()[..]);
+    let log = fs::read_to_string(scratch.path().join("log")).unwrap();
+    let known = ["-c echo one > made", "-c echo two > made"];
+    assert!(log.lines().all(|line| known.contains(&line)), "{log}");
+    assert!(!scratch.path().join("made").exists());
+}
+
+/// The command fails in its first three runs after the setup, and the report counts those that are
+/// timed: none with three runs of warm-up.
+#[test]
+fn runs_of_warm_up_come_first_and_do_not_count() {
+    let scratch = scratch();
+    let failed = |warm_up: &str, out: &str| {
+        let lead = [
+            "run", "--here", "-w", warm_up, "-i", "--notes", "--out", out,
+        ];
+        let command = "n=$(cat n); echo $((n + 1)) > n; test $n -ge 3";
+        let more = ["-s", "echo 0 > n", "-n", "counting", command];
+        let output = succeeds(scratch.path(), &[&lead[..], &more, &QUICK].concat()[..]);
+        let mut runs = Vec::new();
+        for trial in trials(&scratch.path().join(out)) {
+            let metrics = trial["metrics"].as_array().unwrap().clone();
+            let mut found = metrics
+                .into_iter()
+                .filter(|metric| metric["name"] == "failed_runs");
+            runs.push(found.next().unwrap()["value"].as_f64().unwrap());
+        }
+        (runs.iter().sum::<f64>(), stdout(&output))
+    };
+    let (runs, page) = failed("3", "warm");
+    assert_eq!(runs, 0.0);
+    assert!(!page.contains("another exit code"), "{page}");
+    let (runs, page) = failed("0", "cold");
+    assert!(runs > 0.0);
+    assert!(
+        page.contains("Runs with another exit code than 0: counting "),
+        "{page}"
+    );
+}
+
+/// Options of hyperfine that have another name here.
+#[test]
+fn options_of_hyperfine_are_answered_with_those_of_fsb() {
+    let scratch = scratch();
+    for (option, answer) in [
+        ("-r", "--blocks 10"),
+        ("--min-runs", "--blocks 10"),
+        ("-N", "--shell none"),
+        ("-P", "-L threads 1,2,4"),
+        ("--export-json", "-o run.json"),
+        ("--export-markdown", "-o run.comment.md"),
+        ("-u", "fsb chooses units"),
+    ] {
+        let output = fsb(scratch.path(), &["run", "--here", option, "3", "true"]);
+        expect_code(&output, 2);
+        let message = stderr(&output);
+        assert!(message.contains(answer), "{option}: {message}");
+    }
+}
+
+/// Submodules are checked out from the copies of the repository; those without one are named.
+#[test]
+fn submodules_of_revisions_are_checked_out() {
+    let scratch = scratch();
+    let script = "set -e; export GIT_CONFIG_COUNT=3 GIT_CONFIG_KEY_0=user.name GIT_CONFIG_VALUE_0=a \
+                  GIT_CONFIG_KEY_1=user.email GIT_CONFIG_VALUE_1=a@localhost \
+                  GIT_CONFIG_KEY_2=protocol.file.allow GIT_CONFIG_VALUE_2=always; \
+                  for n in inner library; do git init -q $n; \
+                  echo $n > $n/file; git -C $n add file; git -C $n commit -qm one; done; \
+                  git -C library submodule --quiet add $PWD/inner inner; git -C library commit -qm two; \
+                  git init -q repository; cd repository; git submodule --quiet add $PWD/../library library; \
+                  git commit -qm one; git submodule --quiet update --init --recursive; \
+                  git commit -q --allow-empty -m two; \
+                  rm -rf ../inner ../library";
+    let made = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+    let repository = scratch.path().join("repository");
+    let run = || {
+        let lead = ["run", "--versus-git", "HEAD~", "HEAD", "--out", "../run"];
+        let command = ["--", "cat", "library/file", "library/inner/file"];
+        let output = fsb_json(&repository, &[&lead[..], &QUICK, &command].concat()[..]);
+        fs::remove_dir_all(scratch.path().join("run")).unwrap();
+        output
+    };
+    let whole = run();
+    expect_code(&whole, 0);
+    assert!(
+        !has_message(&whole, "warning/no-submodule"),
+        "{}",
+        stderr(&whole)
+    );
+    fs::remove_dir_all(repository.join(".git/modules/library/modules")).unwrap();
+    let missing = run();
+    assert!(!missing.status.success());
+    let warned = message(&missing, "warning/no-submodule");
+    let text = warned["message"].as_str().unwrap();
+    assert!(text.contains("library/inner is not checked out"), "{text}");
 }
 
 fn exit_name(exit: i32) -> &'static str {
@@ -378,11 +503,26 @@ fn revisions_are_built_measured_and_removed() {
             "its build ended",
         ),
         (&["run", "--versus-git", "first"], "no command"),
+        (
+            &[
+                "run",
+                "--versus-git",
+                "first",
+                "--build",
+                "touch ../../../../built",
+                "--fail-if",
+                "nowhere slower",
+                "--",
+                "true",
+            ],
+            "unknown target 'nowhere'",
+        ),
     ] {
         let output = fsb(&repository, arguments);
         expect_code(&output, 2);
         assert!(stderr(&output).contains(word), "{}", stderr(&output));
     }
+    // Neither trees, nor the file that a build would have made for a wrong gate.
     let left: Vec<_> = fs::read_dir(scratch.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
     // Git sets such variables for its hooks; the repository stays as it is.

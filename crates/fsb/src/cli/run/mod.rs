@@ -12,9 +12,8 @@ use clap::Args;
 use fsb_model::setting::SettingValue;
 use fsb_model::units::{parse_duration, percent_text};
 use fsb_model::{Bytes, Place, Plan, Settings, Target, code, failure, notice};
-use fsb_report::gate::Gate;
 use fsb_report::series;
-use fsb_report::summary::{BoundState, bounds};
+use fsb_report::summary::bounds;
 use fsb_runner::plan_file::{self, PlanFile, typed};
 use fsb_runner::shipped_plan::{self, ShippedPlan};
 use fsb_runner::{suite, vm};
@@ -200,7 +199,7 @@ pub fn main(mut arguments: Arguments) -> anyhow::Result<u8> {
     }
     arguments
         .versus
-        .make_trees(&mut arguments.out, &arguments.command.command)?;
+        .choose_revisions(&mut arguments.out, &arguments.command.command)?;
     let made = arguments.versus.trees().zip(arguments.out.clone());
     let ended = begin(arguments, host, results, turn);
     if let Some((trees, out)) = made {
@@ -228,31 +227,15 @@ fn begin(
         arguments.print_plan,
         arguments.out.clone(),
     );
-    let (runs, gate) = (arguments.runs, arguments.gate);
-    let fail_if = match &arguments.fail_if {
-        Some(text) => Some(Arc::new(RunGate {
-            gate: read_gate(text)?,
-            acknowledged: compare::acknowledged(arguments.acknowledge.as_deref())?,
-        })),
-        None => None,
-    };
+    let (runs, gate) = (arguments.runs, gate(&arguments)?.map(Arc::new));
     let output = Output {
-        gate: fail_if.clone(),
+        gate: gate.clone(),
         ..output
     };
+    let unbuilt = arguments.versus.unbuilt();
     let mut file = plan(arguments)?;
-    if let Some(by) = fail_if.as_ref().and_then(|own| own.gate.by) {
-        if file.settings.has("theta") {
-            return Err(wrong_gate(
-                "it says by how much, and so does --theta: leave one out",
-            ));
-        }
-        file.settings = file.settings.with_text("theta", percent_text(by));
-    }
-    if gate && !file.workloads.iter().any(bounds::is_judged) {
-        let message = "--gate: no case has a bound";
-        let advice = "give one p99_below, as 'fsb run --preset etcd' has it";
-        return Err(failure::advised(&code::CONFLICT, message, advice));
+    if let Some(gate) = &gate {
+        apply_gate(gate, &mut file)?;
     }
     if let Some(host) = host.filter(|_| !print_plan) {
         tell_needs(&file);
@@ -306,13 +289,13 @@ fn begin(
         Err(error) if print_plan && plan.kernels.is_empty() => say_warning(error),
         pinned => pinned?,
     }
-    if let Some(gate) = &fail_if {
+    if let Some(RunGate::Worse { gate, .. }) = gate.as_deref() {
         let names: Vec<&str> = plan
             .targets
             .iter()
             .map(|target| target.name.as_str())
             .collect();
-        gate.gate.check(&names).map_err(|why| wrong_gate(&why))?;
+        gate.check(&names).map_err(|why| wrong_gate(&why))?;
     }
     if print_plan {
         let mut printed = plan_file::print(plan)?;
@@ -329,55 +312,47 @@ fn begin(
         return Ok(exit::DONE);
     }
     let out = out.unwrap_or_else(|| results::default_directory(&record::run_name(plan)));
-    let code = coordinator::start(resolved, &out, &output, verbosity, turn)?;
-    if gate && code == exit::DONE {
-        return gate_code(&out);
+    if let Some(trees) = unbuilt {
+        trees.build(resolved.clone())?;
     }
-    match fail_if {
-        Some(gate) if [exit::DONE, exit::TRIALS].contains(&code) => fail_if_code(&gate, &out),
-        _ => Ok(code),
-    }
+    coordinator::start(resolved, &out, &output, verbosity, turn)
 }
 
 fn wrong_gate(why: &str) -> anyhow::Error {
     failure::error(&code::INVALID_VALUE, format!("--fail-if: {why}"))
 }
 
-fn read_gate(text: &str) -> anyhow::Result<Gate> {
-    text.parse().map_err(|why: String| wrong_gate(&why))
+/// Returns the gate that the options ask for.
+fn gate(arguments: &Arguments) -> anyhow::Result<Option<RunGate>> {
+    if arguments.gate {
+        return Ok(Some(RunGate::Bounds));
+    }
+    let Some(text) = &arguments.fail_if else {
+        return Ok(None);
+    };
+    let gate = text.parse().map_err(|why: String| wrong_gate(&why))?;
+    let acknowledged = compare::acknowledged(arguments.acknowledge.as_deref())?;
+    Ok(Some(RunGate::Worse { gate, acknowledged }))
 }
 
-/// Judges the targets of a run. Returns the exit code.
-fn fail_if_code(gate: &RunGate, directory: &Path) -> anyhow::Result<u8> {
-    let run = StoredRun::read(directory)?;
-    let (answer, applied) = gate.answer(&summary::of_stored(&run), &run.record);
-    let mut text = format!("--fail-if: {}", answer.sentence());
-    for (_, what, cases) in applied.parts() {
-        text += &format!("; {what}: {}", cases.join("; "));
-    }
-    let worst = answer.largest();
-    match answer.state() {
-        BoundState::Pass => {
-            let fields = [
-                ("judged", answer.checks.len().into()),
-                ("excluded", worst.into()),
-            ];
-            notify(&notice::GATE_PASSED, fields, &text);
-            Ok(exit::DONE)
+/// Gives the plan the threshold of the gate. Refuses a plan that the gate cannot judge.
+fn apply_gate(gate: &RunGate, file: &mut PlanFile) -> anyhow::Result<()> {
+    match gate {
+        RunGate::Bounds if !file.workloads.iter().any(bounds::is_judged) => {
+            let message = "--gate: no case has a bound";
+            let advice = "give one p99_below, as 'fsb run --preset etcd' has it";
+            Err(failure::advised(&code::CONFLICT, message, advice))
         }
-        BoundState::Fail => {
-            notify(
-                &notice::GATE_FAILED,
-                [("slower", answer.sentence().into())],
-                &text,
-            );
-            Ok(exit::GATE)
+        RunGate::Worse { gate, .. } if gate.by.is_some() && file.settings.has("theta") => Err(
+            wrong_gate("it says by how much, and so does --theta: leave one out"),
+        ),
+        RunGate::Worse { gate, .. } => {
+            if let Some(by) = gate.by {
+                file.settings = file.settings.clone().with_text("theta", percent_text(by));
+            }
+            Ok(())
         }
-        BoundState::CannotTell => {
-            let fields = [("reason", "undecided".into()), ("possible", worst.into())];
-            notify(&notice::GATE_UNDECIDED, fields, &text);
-            Ok(exit::REQUEST)
-        }
+        RunGate::Bounds => Ok(()),
     }
 }
 
@@ -397,22 +372,6 @@ fn tell_needs(file: &PlanFile) {
     }
 }
 
-/// Judges the bounds of a run's cases. Returns the exit code.
-fn gate_code(directory: &Path) -> anyhow::Result<u8> {
-    let summary = summary::of_stored(&StoredRun::read(directory)?);
-    let lines = bounds::lines(&summary).join(" ");
-    let (notice, exit, found) = match bounds::worst(&summary) {
-        Some(BoundState::Pass) => (&notice::BOUND_KEPT, exit::DONE, "pass"),
-        Some(BoundState::Fail) => (&notice::BOUND_MISSED, exit::GATE, "fail"),
-        Some(BoundState::CannotTell) | None => {
-            (&notice::BOUND_UNDECIDED, exit::REQUEST, "cannot tell")
-        }
-    };
-    let text = format!("--gate: {found}: {lines}");
-    notify(notice, [("answers", lines.into())], &text);
-    Ok(exit)
-}
-
 /// Returns the shipped plan of that name; `None` for the name of a suite.
 fn plan_for_suite(name: &str) -> Option<&'static ShippedPlan> {
     let is_suite = suite::REGISTRY.iter().any(|suite| suite.name == name);
@@ -421,9 +380,11 @@ fn plan_for_suite(name: &str) -> Option<&'static ShippedPlan> {
 
 /// Returns the command line laid over the plan file, if one is named.
 fn plan(mut arguments: Arguments) -> anyhow::Result<PlanFile> {
-    let here = arguments
-        .versus
-        .here(&mut arguments.targets, &mut arguments.command.command)?;
+    let here = arguments.versus.here(
+        &mut arguments.targets,
+        &mut arguments.command.command,
+        arguments.runs,
+    )?;
     let (mut files, targets): (Vec<_>, Vec<_>) = arguments
         .targets
         .into_iter()

@@ -6,7 +6,7 @@ use clap::Args;
 use fsb_model::setting::SettingValue;
 use fsb_model::variant::{self, PLACEHOLDER};
 use fsb_model::{Settings, Target, WorkloadSpec, code, failure, shell};
-use fsb_runner::plan_file::PlanFile;
+use fsb_runner::plan_file::{PlanFile, Resolved};
 use fsb_runner::target_file::TargetFile;
 use fsb_store::{RUN_FILE, Reader, owner};
 use serde_json::Value;
@@ -16,7 +16,9 @@ use super::super::plan_text::is_plan;
 use super::work::{Here, check_on_path, check_program};
 use crate::exit::{Second, Signals};
 use crate::help::heading;
+use crate::output::make_directory;
 use crate::results;
+use crate::run::coordinator;
 use crate::run::revisions::{self, Trees};
 
 /// Options of variants.
@@ -64,6 +66,9 @@ pub struct VersusArguments {
     /// The directory that holds these trees.
     #[arg(skip)]
     trees: Option<PathBuf>,
+    /// The revisions of these trees.
+    #[arg(skip)]
+    revisions: Option<ChosenRevisions>,
     /// The place in them where the command runs.
     #[arg(skip)]
     place: PathBuf,
@@ -76,6 +81,54 @@ struct Variant {
     text: String,
 }
 
+/// Revisions that are compared.
+#[derive(Debug, Clone)]
+struct ChosenRevisions {
+    repository: PathBuf,
+    /// The names and commits.
+    wanted: [(String, String); 2],
+    /// The command that builds a tree.
+    build: Option<String>,
+}
+
+/// Trees of revisions that are not built yet.
+#[derive(Debug)]
+pub struct UnbuiltTrees {
+    directory: PathBuf,
+    revisions: ChosenRevisions,
+}
+
+impl UnbuiltTrees {
+    /// Makes and builds all trees, once the run that measures them is known to be possible.
+    pub fn build(&self, run: Resolved) -> anyhow::Result<()> {
+        // The check needs the directory of the target.
+        make_directory(&self.directory)?;
+        coordinator::checked(run)?;
+        let signals = Signals::catch(Second::Ends)?;
+        let ChosenRevisions {
+            repository,
+            wanted,
+            build,
+        } = &self.revisions;
+        let trees = Trees {
+            directory: &self.directory,
+            repository,
+            build: build.as_deref(),
+            signals: &signals,
+        };
+        for (name, revision) in wanted {
+            let built = trees.make(revision)?;
+            if signals.is_interrupted() {
+                return Err(signals.failure("interrupted"));
+            }
+            built.map_err(|why| {
+                failure::error(&code::INVALID_VALUE, format!("{OPTION} {name}: {why}"))
+            })?;
+        }
+        Ok(())
+    }
+}
+
 /// A line for the shell that is a variant and nothing else. The blank distinguishes it from the
 /// name of a program.
 const WHOLE: &str = "{} ";
@@ -85,8 +138,9 @@ const MOST_COMMANDS: usize = 100;
 const LABEL: &str = "command";
 
 impl VersusArguments {
-    /// Makes and builds the trees of revisions beside the run directory, which gets a name.
-    pub fn make_trees(
+    /// Names the revisions that are compared and the trees that they will have beside the run
+    /// directory, which gets a name. Builds nothing.
+    pub fn choose_revisions(
         &mut self,
         out: &mut Option<PathBuf>,
         command: &[String],
@@ -114,29 +168,29 @@ impl VersusArguments {
                 "remove it, or name another --out",
             ));
         }
-        let signals = Signals::catch(Second::Ends)?;
-        let trees = Trees {
-            directory: &directory,
-            repository: &repository,
-            build: self.build.as_deref(),
-            signals: &signals,
-        };
-        for (name, revision) in wanted {
-            let built = trees.make(&revision);
-            if !matches!(built, Ok(Ok(()))) || signals.is_interrupted() {
-                revisions::remove(&directory)?;
-            }
-            if signals.is_interrupted() {
-                return Err(signals.failure("interrupted"));
-            }
-            built?.map_err(|why| {
-                failure::error(&code::INVALID_VALUE, format!("{OPTION} {name}: {why}"))
-            })?;
-            let text = trees.path(&revision)?.display().to_string();
+        for (name, revision) in &wanted {
+            let text = revisions::tree_path(&directory, revision)?;
+            let text = text.display().to_string();
+            let name = name.clone();
             self.commands.push(Variant { name, text });
         }
         self.trees = Some(directory);
+        self.revisions = Some(ChosenRevisions {
+            repository,
+            wanted,
+            build: self.build.clone(),
+        });
         Ok(())
+    }
+
+    /// Returns the trees that are to be built before anything is measured.
+    pub fn unbuilt(&self) -> Option<UnbuiltTrees> {
+        let directory = self.trees.clone()?;
+        let revisions = self.revisions.clone()?;
+        Some(UnbuiltTrees {
+            directory,
+            revisions,
+        })
     }
 
     /// Returns the names and commits of both revisions.
@@ -160,17 +214,18 @@ impl VersusArguments {
         self.here
     }
 
-    /// Returns the directory of the trees that this call has made.
+    /// Returns the directory of the trees that this call makes.
     pub fn trees(&self) -> Option<PathBuf> {
         self.trees.clone()
     }
 
     /// Makes a target of this directory, and variants of commands that stand in place of targets.
-    /// Returns where they run; `None` without `--here`.
+    /// Returns where they run; `None` without `--here`. `runs` is the number of complete runs.
     pub fn here(
         &mut self,
         targets: &mut Vec<String>,
         command: &mut Vec<String>,
+        runs: Option<u32>,
     ) -> anyhow::Result<Option<Here>> {
         if command.is_empty() && !self.versus.is_empty() {
             *command = vec![WHOLE.to_owned()];
@@ -188,6 +243,12 @@ impl VersusArguments {
         }
         let directory = std::env::current_dir()
             .map_err(|error| failure::error(&code::UNREADABLE, format!("--here: {error}")))?;
+        if runs.is_some() {
+            let message = "--here: --runs makes complete runs, not runs of a command";
+            let advice =
+                "--blocks 10 measures each command at least 10 times; a plan may have --runs";
+            return Err(failure::advised(&code::CONFLICT, message, advice));
+        }
         let mut commands = std::mem::take(targets);
         let has_command = !command.is_empty() || !self.versus.is_empty();
         if has_command && !commands.is_empty() {
