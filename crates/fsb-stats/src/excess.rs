@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::sequential::Analysis;
 use crate::{BlockValue, FEWEST_JUDGED, LEVEL, describe, t_interval};
 
-/// The probability that any of the comparisons of a page shows more where there is no more.
+/// The probability that any comparison of a page shows more although all targets need the same.
 const ALPHA: f64 = 0.005;
 
 /// The answer whether a candidate needs more than a baseline of which values may be 0.

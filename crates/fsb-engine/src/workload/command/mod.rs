@@ -840,8 +840,7 @@ impl CommandOptions {
         };
         let input = paths(&mut reader, "input")?;
         let writable = paths(&mut reader, "writable")?;
-        let ok_exit = exits(&mut reader)?;
-        let ignore_failure = reader.flag("ignore_failure")?;
+        let (ok_exit, ignore_failure) = (exits(&mut reader)?, reader.flag("ignore_failure")?);
         let time_limit = reader.duration("time_limit")?.unwrap_or(TIME_LIMIT);
         let limits = limits(&mut reader)?;
         let network = reader.flag("network")?;
@@ -919,17 +918,11 @@ impl CommandOptions {
         if self.ok_exit != [0] {
             add("ok_exit", json!(self.ok_exit));
         }
-        if self.ignore_failure {
-            add("ignore_failure", true.into());
-        }
         add("time_limit", format!("{}s", self.time_limit).into());
         add("process_limit", self.limits.processes.into());
         add("file_limit", self.limits.files.into());
         if let Some(bytes) = self.limits.memory {
             add("memory_limit", json!(Bytes(bytes)));
-        }
-        if self.network {
-            add("network", true.into());
         }
         add("cache", self.cache.name().into());
         add("durability", self.durability.name().into());
@@ -943,11 +936,14 @@ impl CommandOptions {
         if !self.services.is_empty() {
             add("service", self.services.iter().map(service_value).collect());
         }
-        if self.verify_same {
-            add(VERIFY_SAME, true.into());
-        }
-        if self.prepare_inside {
-            add(PREPARE_INSIDE, true.into());
+        let flags = [
+            ("ignore_failure", self.ignore_failure),
+            ("network", self.network),
+            (VERIFY_SAME, self.verify_same),
+            (PREPARE_INSIDE, self.prepare_inside),
+        ];
+        for (key, _) in flags.into_iter().filter(|(_, flag)| *flag) {
+            add(key, true.into());
         }
         if let Some(label) = &self.label {
             add("label", label.as_str().into());
