@@ -1222,6 +1222,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use fsb_model::WorkloadSpec;
+    use fsb_model::metric::FAILED_RUNS;
     use serde_json::json;
 
     use crate::error::EngineError;
