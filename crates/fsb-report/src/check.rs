@@ -506,10 +506,11 @@ fn of_excess(found: &Excess, unit: Unit, theta: f64, check: Check) -> Check {
         true => "0".to_owned(),
         false => unit.show(mean),
     });
+    // Blocks without any do not exclude a share of blocks that have some.
     let is_zero = found.means == [0.0, 0.0];
     let (outcome, up_to, needs) = match found.is_more {
         Some(true) => (CheckOutcome::Slower, None, "needs more"),
-        Some(false) if is_zero => (CheckOutcome::Passed, Some(0.0), "does not need more"),
+        Some(false) if is_zero => (CheckOutcome::Passed, None, "does not need more"),
         Some(false) => (CheckOutcome::Passed, Some(theta), "does not need more"),
         None => (CheckOutcome::CannotTell, None, "may need more"),
     };
@@ -517,10 +518,12 @@ fn of_excess(found: &Excess, unit: Unit, theta: f64, check: Check) -> Check {
         CheckOutcome::CannotTell => "cannot tell: ",
         _ => "",
     };
+    let blocks = if is_zero { " in every block" } else { "" };
     let (case, candidate) = (&check.case, &check.candidate);
     let baseline = check.baseline.as_deref().unwrap_or_default();
-    let text =
-        format!("{hint}{candidate} {needs} than {baseline} at {case}: {now} instead of {before}");
+    let text = format!(
+        "{hint}{candidate} {needs} than {baseline} at {case}: {now} instead of {before}{blocks}"
+    );
     Check {
         outcome,
         up_to,

@@ -141,6 +141,23 @@ impl Section {
     fn remark(&mut self, line: impl Into<String>) {
         self.remarks.push(line.into());
     }
+
+    /// Sets the options that make fio call the kernel as the backend does.
+    fn set_engine(&mut self, backend: &str) -> Result<(), String> {
+        for (key, value) in engine_options(backend)? {
+            self.set(key, value);
+            match *key {
+                "uncached" => self.remark(
+                    "Needs a fio with RWF_DONTCACHE: 3.33 passes a flag that Linux 6.11 and later read as RWF_ATOMIC.",
+                ),
+                "atomic" => self.remark(
+                    "Needs a fio with RWF_ATOMIC: 3.33 passes no flag, and its writes are ordinary direct writes.",
+                ),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The share of a case that fio runs.
@@ -262,9 +279,7 @@ fn names_section(share: &Share<'_>) -> Result<Section, String> {
             );
         }
         ("create", _) => {
-            engine_options(backend)?
-                .iter()
-                .for_each(|(key, value)| section.set(key, value));
+            section.set_engine(backend)?;
             section.set("create_on_open", 1);
             if durability == "each" {
                 section.set("fsync", file_size / block_size);
@@ -372,9 +387,7 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
         ..Section::default()
     };
     section.prepared = direction != Direction::WriteNew;
-    engine_options(piece.word("backend"))?
-        .iter()
-        .for_each(|(key, value)| section.set(key, value));
+    section.set_engine(piece.word("backend"))?;
     section.set(
         "rw",
         match (direction, random) {
@@ -919,7 +932,13 @@ mod tests {
             ("libaio-atomic", "libaio", "atomic"),
             ("uring-atomic", "io_uring", "atomic"),
         ] {
-            let options = section(backend, 0).unwrap().options;
+            let Section {
+                options, remarks, ..
+            } = section(backend, 0).unwrap();
+            let needs = remarks
+                .iter()
+                .any(|remark| remark.starts_with("Needs a fio with RWF_"));
+            assert!(needs, "{backend}: {remarks:?}");
             assert!(
                 options.contains(&("ioengine", engine.to_owned()))
                     && options.contains(&(flag, "1".to_owned())),

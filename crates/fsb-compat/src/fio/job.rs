@@ -1065,8 +1065,8 @@ impl Reader {
         }
     }
 
-    /// Returns the backend whose calls have the flag that an option asks for. Returns `None` without
-    /// such an option.
+    /// Returns the backend whose calls have the flag that an option asks for. Returns `None`
+    /// without such an option.
     fn flagged(&mut self, engine: &str, direct: bool) -> Option<&'static str> {
         let asked = [
             ("hipri", self.hipri(engine, direct)),
@@ -3058,7 +3058,7 @@ mod tests {
             ("pvsync2\natomic=0", "preadv2"),
             ("pvsync2\nnowait=1", "nowait"),
             ("pvsync2\nnowait=0", "preadv2"),
-            ("io_uring\nuncached", "uring-uncached"),
+            ("io_uring\nuncached=1", "uring-uncached"),
             ("io_uring\ndirect=1\natomic=1", "uring-atomic"),
             ("io_uring\nnowait=1", "uring-nowait"),
             ("libaio\ndirect=1\natomic=1", "libaio-atomic"),

@@ -1,6 +1,6 @@
 //! The flags of single calls (RWF_*). A backend carries at most one, however its calls reach the
-//! kernel: preadv2 and pwritev2, libaio and io_uring take the same flags, and the kernel checks them
-//! in one place. So one examination of the file system serves all backends with a flag.
+//! kernel: preadv2 and pwritev2, libaio and io_uring take the same flags, and the kernel checks
+//! them in one place. So one examination of the file system serves all backends with a flag.
 
 use fsb_model::observed::Direct;
 use fsb_sys::call_flags::{ATOMIC, DONTCACHE};

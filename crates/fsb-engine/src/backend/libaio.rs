@@ -99,7 +99,7 @@ fn open_session(
         files: SlotTable::new(setup),
         flags: backend.flags,
         call_flag: backend.call_flag,
-        unwaiting: RequestsWithoutWaiting::new(backend.call_flag, setup),
+        unwaiting: RequestsWithoutWaiting::new(backend.call_flag == CallFlag::Nowait, setup),
         queued: Vec::with_capacity(depth),
         pointers: Vec::with_capacity(depth),
         events: vec![Event::default(); depth].into(),

@@ -8,7 +8,6 @@ use std::io::{IoSlice, IoSliceMut};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 
-use super::call_flag::CallFlag;
 use super::direct::trial_length;
 use super::session::ProbeFile;
 use super::{Capabilities, Completion, IoRequest, ProbeTarget, SessionSetup, Verb};
@@ -99,11 +98,8 @@ enum InFlight {
 
 impl RequestsWithoutWaiting {
     /// Makes room for the requests of a session with this flag.
-    pub(super) fn new(flag: CallFlag, setup: &SessionSetup) -> RequestsWithoutWaiting {
-        let places = match flag {
-            CallFlag::Nowait => setup.depth as usize,
-            _ => 0,
-        };
+    pub(super) fn new(are_noted: bool, setup: &SessionSetup) -> RequestsWithoutWaiting {
+        let places = if are_noted { setup.depth as usize } else { 0 };
         RequestsWithoutWaiting {
             requests: vec![None; places],
             would_wait: 0,
@@ -118,9 +114,9 @@ impl RequestsWithoutWaiting {
         }
     }
 
-    /// Takes completions out of `done`, from the index `next` on, until one is of a request that the
-    /// kernel refused or cut short. Returns the rest of that request, which the caller queues without
-    /// the flag.
+    /// Takes completions out of `done`, from the index `next` on, until one is of a request that
+    /// the kernel refused or cut short. Returns the rest of that request, which the caller queues
+    /// without the flag.
     pub(super) fn next_rest(
         &mut self,
         next: &mut usize,
@@ -139,8 +135,8 @@ impl RequestsWithoutWaiting {
         None
     }
 
-    /// Takes a completion. Returns the rest of its request if the kernel refused it or cut it short.
-    /// Otherwise the completion becomes that of the whole request.
+    /// Takes a completion. Returns the rest of its request if the kernel refused it or cut it
+    /// short. Otherwise the completion becomes that of the whole request.
     fn take(&mut self, completion: &mut Completion) -> Option<IoRequest> {
         let place = self.requests.get_mut(completion.tag as usize)?;
         match place.take()? {
@@ -176,7 +172,7 @@ mod tests {
             depth: 2,
             ..SessionSetup::plain(1)
         };
-        let mut requests = RequestsWithoutWaiting::new(CallFlag::Nowait, &setup);
+        let mut requests = RequestsWithoutWaiting::new(true, &setup);
         let request = IoRequest {
             slot: FileSlot(0),
             verb: Verb::Read,
@@ -209,7 +205,7 @@ mod tests {
             assert_eq!((done[0].result, done[1].result), (Ok(7), whole));
             assert_eq!(requests.would_wait() - before, u64::from(rest.is_some()));
         }
-        let mut others = RequestsWithoutWaiting::new(CallFlag::None, &setup);
+        let mut others = RequestsWithoutWaiting::new(false, &setup);
         others.note(&request);
         let mut done = vec![completion(Ok(1))];
         assert!(others.next_rest(&mut 0, &mut done).is_none() && done.len() == 1);

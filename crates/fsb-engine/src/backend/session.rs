@@ -265,8 +265,8 @@ pub trait Session {
         files::enable_verity(self.descriptor(slot)?)
     }
 
-    /// Advises the kernel about the access to a range of the file: posix_fadvise. A length of 0 means
-    /// up to the end.
+    /// Advises the kernel about the access to a range of the file: posix_fadvise. A length of 0
+    /// means up to the end.
     fn advise(
         &mut self,
         slot: FileSlot,

@@ -101,16 +101,18 @@ fn open_session(
         files: SlotTable::new(setup),
         flags: backend.flags,
         call_flag: backend.call_flag,
-        unwaiting: RequestsWithoutWaiting::new(backend.call_flag, setup),
+        unwaiting: RequestsWithoutWaiting::new(backend.call_flag == CallFlag::Nowait, setup),
         registers: setup.held,
         memory: Vec::with_capacity(setup.memory.len()),
         ring,
     };
-    // The kernel takes an atomic write from one piece of memory of the process, and refuses registered
-    // memory with EINVAL (generic_atomic_write_valid, Linux 6.18).
+    // The kernel takes an atomic write from one piece of memory of the process, and refuses
+    // registered memory with EINVAL (generic_atomic_write_valid, Linux 6.18).
     if backend.call_flag != CallFlag::Atomic {
         session.register_memory(setup)?;
     }
+    // Spares a lookup in each call, where the kernel has it.
+    let _ = session.ring.ring.submitter().register_ring_fd();
     if setup.held {
         session.register_slots(setup.files)?;
     }
@@ -327,8 +329,6 @@ impl UringSession {
             let start = vector.iov_base as usize;
             (start, start + vector.iov_len)
         }));
-        // Spares a lookup in each call, where the kernel has it.
-        let _ = self.ring.ring.submitter().register_ring_fd();
         Ok(())
     }
 

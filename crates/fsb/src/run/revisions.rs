@@ -298,18 +298,18 @@ impl Trees<'_> {
     fn check_out_submodules(&self, tree: &Path, modules: &Path) {
         let arguments = [
             "config",
+            "-z",
             "--file",
             ".gitmodules",
             "--get-regexp",
             "^submodule\\..*\\.path$",
         ];
-        for line in git(tree, &arguments).unwrap_or_default().lines() {
-            let Some((key, path)) = line.split_once(' ') else {
+        for entry in git(tree, &arguments).unwrap_or_default().split('\0') {
+            let Some((key, path)) = entry.split_once('\n') else {
                 continue;
             };
-            let name = key
-                .trim_start_matches("submodule.")
-                .trim_end_matches(".path");
+            let name = key.strip_prefix("submodule.").unwrap_or(key);
+            let name = name.strip_suffix(".path").unwrap_or(name);
             let modules = modules.join("modules").join(name);
             match self.check_out_submodule(tree, (name, path), &modules) {
                 Ok(()) => self.check_out_submodules(&tree.join(path), &modules),
@@ -332,11 +332,16 @@ impl Trees<'_> {
         (name, path): (&str, &str),
         modules: &Path,
     ) -> Result<(), String> {
-        let of_git = git(self.repository, &["rev-parse", "--git-common-dir"])?;
-        let copy = self.repository.join(of_git).join(modules);
-        if !matches!(owner::looking(|| copy.is_dir()), Ok(true)) {
-            return Err("the repository has no copy of it".to_owned());
+        // A linked worktree has copies of its own.
+        let mut found = None;
+        for what in ["--git-dir", "--git-common-dir"] {
+            let of_git = git(self.repository, &["rev-parse", what])?;
+            let copy = self.repository.join(of_git).join(modules);
+            if found.is_none() && matches!(owner::looking(|| copy.is_dir()), Ok(true)) {
+                found = Some(copy);
+            }
         }
+        let copy = found.ok_or("the repository has no copy of it")?;
         let url = format!("submodule.{name}.url");
         git(tree, &["config", &url, &copy.display().to_string()])?;
         let update = [

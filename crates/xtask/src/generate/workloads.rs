@@ -242,6 +242,9 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
+/// A sentence has room for this number of names.
+const LISTED: usize = 24;
+
 /// Returns the line of a parameter. `declared` has its declaration in each of the `workloads`, or
 /// one. What it has in common with `base` is left out.
 fn parameter_line(
@@ -255,6 +258,8 @@ fn parameter_line(
     if base.is_none_or(|base| base.values() != parameter.values()) {
         details.push(match parameter.kind {
             ParameterKind::Flag => "flag".to_owned(),
+            // Its effect says which command lists them.
+            _ if words(&parameter.values()) > LISTED => "name".to_owned(),
             _ => parameter.values(),
         });
     }

@@ -340,7 +340,7 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
     let hint = Parameter::word("hint", Hint::ALL, Hint::name, about).default(Absent);
     all.extend(group(ParameterGroup::State, [evict, hint]));
     if member.can_prefetch() {
-        let about = "records ahead of each read that the kernel is asked for (POSIX_FADV_WILLNEED), as databases do";
+        let about = "records ahead of each read that the kernel is asked for (POSIX_FADV_WILLNEED)";
         let kind = Number(1..=MOST_PREFETCHED.into());
         let prefetch = Parameter::new(PREFETCH, kind, Absent, about);
         all.extend(group(ParameterGroup::Calls, [prefetch]));
