@@ -217,6 +217,29 @@ impl GateAnswer {
         judged.filter_map(|check| check.up_to).reduce(f64::max)
     }
 
+    /// Returns what the comparisons exclude. Costs that are 0 in every block exclude no amount.
+    fn excluded(&self) -> String {
+        let is_zero =
+            |check: &&Check| check.outcome == CheckOutcome::Passed && check.up_to.is_none();
+        let zeros = self.checks.iter().filter(is_zero).count();
+        let count = self.checks.len() - zeros;
+        let mut parts = Vec::new();
+        if count > 0 {
+            parts.push(format!(
+                "{} {} more than {}, and the threshold is {}",
+                counted(count, "comparison"),
+                if count == 1 { "excludes" } else { "exclude" },
+                percent_above(self.largest().unwrap_or_default()),
+                percent(self.theta)
+            ));
+        }
+        if zeros > 0 {
+            let are = if zeros == 1 { "is" } else { "are" };
+            parts.push(format!("{} {are} 0 in every block", counted(zeros, "cost")));
+        }
+        parts.join("; ")
+    }
+
     /// Returns the answer in a sentence.
     pub fn sentence(&self) -> String {
         let texts = |is_meant: fn(CheckOutcome) -> bool| {
@@ -228,16 +251,7 @@ impl GateAnswer {
         };
         match self.state() {
             BoundState::Fail => format!("failed: {}", texts(CheckOutcome::fails)),
-            BoundState::Pass => {
-                let count = self.checks.len();
-                format!(
-                    "passed: {} {} more than {}, and the threshold is {}",
-                    counted(count, "comparison"),
-                    if count == 1 { "excludes" } else { "exclude" },
-                    percent_above(self.largest().unwrap_or_default()),
-                    percent(self.theta)
-                )
-            }
+            BoundState::Pass => format!("passed: {}", self.excluded()),
             BoundState::CannotTell => {
                 let more = self
                     .seconds
@@ -385,7 +399,8 @@ mod tests {
     fn a_cost_of_zero_is_judged() {
         let passed = answered_for_flushes([|_| 0.0, |_| 0.0]);
         assert_eq!(passed.state(), BoundState::Pass, "{}", passed.sentence());
-        assert_eq!(passed.largest(), Some(0.0));
+        assert_eq!(passed.largest(), None);
+        assert_eq!(passed.sentence(), "passed: 1 cost is 0 in every block");
         let failed = answered_for_flushes([|_| 0.0, |_| 3.0]);
         assert_eq!(failed.state(), BoundState::Fail, "{}", failed.sentence());
         let expected =
