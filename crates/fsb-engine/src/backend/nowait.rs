@@ -97,7 +97,7 @@ enum InFlight {
 }
 
 impl RequestsWithoutWaiting {
-    /// Makes room for the requests of a session with this flag.
+    /// Makes room for the requests of a session, if its calls have the flag.
     pub(super) fn new(are_noted: bool, setup: &SessionSetup) -> RequestsWithoutWaiting {
         let places = if are_noted { setup.depth as usize } else { 0 };
         RequestsWithoutWaiting {

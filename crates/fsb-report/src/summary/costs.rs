@@ -71,15 +71,15 @@ fn flushed(summary: &Numbers) -> Option<String> {
         .then(|| format!("p99 where each operation is flushed: {}.", cases.join("; ")))
 }
 
-/// Returns a sentence such as `Runs of the trials that count with another exit code than 0: grep 30
-/// at command.`
+/// Returns a sentence such as `Runs with another exit code than 0: grep 30 at command.` Trials that
+/// do not count are left out.
 fn failed_runs(summary: &Numbers) -> Option<String> {
     ReportedCells::new(summary, |_, cell| {
         let found = cell.beside(FAILED_RUNS.name)?.description;
         let runs = (found.mean * found.n as f64).round();
         (runs > 0.0).then(|| runs.to_string())
     })
-    .sentence("Runs of the trials that count with another exit code than 0")
+    .sentence("Runs with another exit code than 0")
 }
 
 /// Returns a sentence such as `Starting the shell takes 780 µs, 12 % of a run at grep; --shell none

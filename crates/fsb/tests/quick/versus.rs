@@ -369,7 +369,7 @@ fn runs_of_warm_up_come_first_and_do_not_count() {
     let (runs, page) = failed("0", "cold");
     assert!(runs > 0.0);
     assert!(
-        page.contains("with another exit code than 0: counting "),
+        page.contains("Runs with another exit code than 0: counting "),
         "{page}"
     );
 }
