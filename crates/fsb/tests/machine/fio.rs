@@ -735,11 +735,25 @@ fn calls_that_would_wait_are_counted_as_in_fio() {
     ] {
         let text = format!("{job}ioengine={engine}\n{state}\n");
         let [theirs, ours] = results_of(&text);
-        assert_eq!(theirs["total_err"], expected, "{engine} {state}");
-        let counted = format!(
-            "nowait=1: {expected} of 256 calls would have waited (EAGAIN) and were made again"
+        let found = theirs["total_err"].as_u64().expect("a number");
+        assert!(
+            found <= expected && found + 6 >= expected,
+            "{engine} {state}: {found}"
         );
-        assert_eq!(ours["desc"], counted, "{engine} {state}");
+        let said = ours["desc"].as_str().expect("a description");
+        let counted = said
+            .strip_prefix("nowait=1: ")
+            .and_then(|rest| {
+                rest.strip_suffix(" of 256 calls would have waited (EAGAIN) and were made again")
+            })
+            .and_then(|number| number.parse::<u64>().ok());
+        let counted = counted.unwrap_or_else(|| panic!("{said}"));
+        // The kernel may have read the page of a later call.
+        let least = if expected == 0 { 0 } else { expected - 6 };
+        assert!(
+            (least..=expected).contains(&counted),
+            "{engine} {state}: {said}"
+        );
         assert_eq!(ours["read"]["io_bytes"], 1 << 20, "{engine} {state}");
     }
 }
