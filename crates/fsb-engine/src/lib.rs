@@ -47,7 +47,7 @@ pub use hash::mix;
 pub use profile::{Profile, ProgramNeeds, Renewal};
 pub use task::{
     ClockSpec, Context, Gate, Live, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall,
-    Stop, Task, Units,
+    Stop, Task, Units, WOULD_WAIT,
 };
 pub use threads::measured_by_agent;
 pub use worker::repeat;

@@ -170,6 +170,10 @@ pub struct Rate {
     pub timed_ns: u64,
 }
 
+/// The name of the calls with RWF_NOWAIT that were refused (EAGAIN) or moved a part, among
+/// [`Measurement::counts`].
+pub const WOULD_WAIT: &str = "calls_that_would_wait";
+
 /// The result of a measure step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {

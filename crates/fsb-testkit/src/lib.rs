@@ -14,6 +14,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use tempfile::TempDir;
+
 /// Leaves the test (the enclosing function, which returns nothing) if a requirement is missing. In
 /// CI, which must run every test, it panics.
 ///
@@ -68,6 +70,18 @@ macro_rules! wants {
 /// Returns whether CI runs the tests.
 pub fn in_ci() -> bool {
     std::env::var_os("CI").is_some()
+}
+
+/// Returns a temporary directory on a file system in memory, or the error that there is none.
+pub fn memory_directory() -> Result<TempDir, String> {
+    /// TMPFS_MAGIC (include/uapi/linux/magic.h).
+    const TMPFS: i64 = 0x0102_1994;
+    let missing = || "a tmpfs at /dev/shm".to_owned();
+    let directory = tempfile::tempdir_in("/dev/shm").map_err(|_| missing())?;
+    match rustix::fs::statfs(directory.path()) {
+        Ok(found) if found.f_type == TMPFS => Ok(directory),
+        _ => Err(missing()),
+    }
 }
 
 /// Returns an error unless the effective user is root.

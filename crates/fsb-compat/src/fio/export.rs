@@ -779,24 +779,25 @@ mod tests {
 
     use super::*;
 
+    /// Returns the section of sixteen operations of a workload on records.
+    fn section_of(workload: Value) -> Result<Section, String> {
+        let piece = Piece {
+            workload: serde_json::from_value(workload).unwrap(),
+            operations: 16,
+            space: 65536,
+        };
+        let name = piece.workload.name.as_str();
+        let share = Share {
+            piece: &piece,
+            units: 1,
+            own_files: false,
+        };
+        records_section(direction(name, &piece).unwrap(), &share)
+    }
+
     #[test]
     fn orders_sizes_and_pauses_become_fios_options() {
-        let options = |workload: Value| {
-            let piece = Piece {
-                workload: serde_json::from_value(workload).unwrap(),
-                operations: 16,
-                space: 65536,
-            };
-            let name = piece.workload.name.as_str();
-            let share = Share {
-                piece: &piece,
-                units: 1,
-                own_files: false,
-            };
-            super::records_section(super::direction(name, &piece).unwrap(), &share)
-                .unwrap()
-                .options
-        };
+        let options = |workload: Value| section_of(workload).unwrap().options;
         let found = options(
             json!({"name": "random-write", "access": "random", "backend": "libaio-direct", "cache": "any",
             "files": 1, "file_size": 65536, "block_size": 4096, "threads": 1, "sequential": "30%", "fsync": 8,
@@ -852,17 +853,7 @@ mod tests {
             "file_size": 65536, "block_size": 4096, "threads": 1, "cache": "any", "durability": "none", "mix": "50%",
             "write_bandwidth": 1048576, "sync_file_range": 8, "range_steps": "wait_before+write", "open_sync": "dsync",
             "hint": "random", "evict_passes": true, "end_fsync": true});
-        let piece = Piece {
-            workload: serde_json::from_value(workload).unwrap(),
-            operations: 16,
-            space: 65536,
-        };
-        let share = Share {
-            piece: &piece,
-            units: 1,
-            own_files: false,
-        };
-        let options = records_section(Direction::Mix, &share).unwrap().options;
+        let options = section_of(workload).unwrap().options;
         for (option, value) in [
             ("rate", ",1048576"),
             ("sync_file_range", "wait_before,write:8"),
@@ -883,19 +874,7 @@ mod tests {
         let section = |distribution: &str| {
             let workload = json!({"name": "random-read", "access": "random", "backend": "psync", "cache": "warm", "files": 1,
                 "file_size": 65536, "block_size": 4096, "threads": 1, "random_distribution": distribution});
-            let piece = Piece {
-                workload: serde_json::from_value(workload).unwrap(),
-                operations: 16,
-                space: 65536,
-            };
-            super::records_section(
-                Direction::Read,
-                &Share {
-                    piece: &piece,
-                    units: 1,
-                    own_files: false,
-                },
-            )
+            section_of(workload)
         };
         let options = section("zipf:1.1").unwrap().options;
         assert!(
@@ -911,19 +890,7 @@ mod tests {
         let section = |backend: &str, prefetch: u64| {
             let workload = json!({"name": "random-read", "access": "random", "backend": backend, "cache": "any",
                 "files": 1, "file_size": 65536, "block_size": 4096, "threads": 1, "prefetch": prefetch});
-            let piece = Piece {
-                workload: serde_json::from_value(workload).unwrap(),
-                operations: 16,
-                space: 65536,
-            };
-            super::records_section(
-                Direction::Read,
-                &Share {
-                    piece: &piece,
-                    units: 1,
-                    own_files: false,
-                },
-            )
+            section_of(workload)
         };
         for (backend, engine, flag) in [
             ("uncached", "pvsync2", "uncached"),

@@ -125,12 +125,7 @@ mod tests {
 
     #[test]
     fn a_file_system_without_atomic_writes_is_not_applicable() {
-        let Ok(memory) = tempfile::tempdir_in("/dev/shm") else {
-            return;
-        };
-        if rustix::fs::statfs(memory.path()).unwrap().f_type != libc::TMPFS_MAGIC {
-            return;
-        }
+        let memory = fsb_testkit::wants!(fsb_testkit::memory_directory());
         let place = ProbeTarget {
             directory: memory.path(),
             file: None,

@@ -107,12 +107,7 @@ mod tests {
     /// A file system in memory refuses the flags, so a refused call had its flag.
     #[test]
     fn every_interface_passes_the_flag_to_the_kernel() {
-        let Ok(memory) = tempfile::tempdir_in("/dev/shm") else {
-            return;
-        };
-        if rustix::fs::statfs(memory.path()).unwrap().f_type != libc::TMPFS_MAGIC {
-            return;
-        }
+        let memory = fsb_testkit::wants!(fsb_testkit::memory_directory());
         let all = [
             [&vectored::UNCACHED, &vectored::ATOMIC, &vectored::NOWAIT],
             [
@@ -144,12 +139,7 @@ mod tests {
 
     #[test]
     fn all_backends_with_a_flag_are_refused_for_one_reason() {
-        let Ok(memory) = tempfile::tempdir_in("/dev/shm") else {
-            return;
-        };
-        if rustix::fs::statfs(memory.path()).unwrap().f_type != libc::TMPFS_MAGIC {
-            return;
-        }
+        let memory = fsb_testkit::wants!(fsb_testkit::memory_directory());
         let place = ProbeTarget {
             directory: memory.path(),
             file: None,

@@ -150,12 +150,17 @@ fn resident_after(
     profile: &Profile,
     capabilities: Capabilities,
 ) -> (Option<u64>, u64) {
-    let found = || fileset::resident_after(views, &set.layout, subject.interest);
     let is_released = profile.reads_only || profile.durability != Durability::None;
-    if capabilities.uncached && is_released {
-        poll_until(RELEASE, || found().0.is_none_or(|bytes| bytes == 0));
-    }
-    found()
+    let limit = match capabilities.uncached && is_released {
+        true => RELEASE,
+        false => Duration::ZERO,
+    };
+    let mut found = (None, 0);
+    poll_until(limit, || {
+        found = fileset::resident_after(views, &set.layout, subject.interest);
+        found.0.is_none_or(|bytes| bytes == 0)
+    });
+    found
 }
 
 /// Asks the backend to examine the directory and the file that the work moves data in.

@@ -318,7 +318,8 @@ impl Compared {
 /// Compares costs with those of the baseline, and rates that include deferred work with rates
 /// without it. Corrects all these comparisons together for their number.
 pub(crate) fn compare(cases: &mut [Workload], record: &RunRecord) {
-    for (metric, Compared { places, rankings }) in &compared(cases, record, is_compared) {
+    let costs = costs(cases, record, is_compared);
+    for (metric, Compared { places, rankings }) in &compared(&costs, record) {
         for ((case, target), ranking) in places.iter().zip(rankings) {
             let secondary = &mut cases[*case].cells[*target].secondary;
             if let Some(found) = secondary.iter_mut().find(|found| found.metric == *metric) {
@@ -345,15 +346,14 @@ pub(crate) fn compare_metric(
     record: &RunRecord,
     metric: &str,
 ) -> BTreeMap<(usize, usize), ComparedCost> {
-    let is_meant = |name: &str| name == metric;
+    let all = costs(cases, record, |name| name == metric);
     let mut found = BTreeMap::new();
-    for compared in compared(cases, record, is_meant).into_values() {
+    for compared in compared(&all, record).into_values() {
         for (place, ranking) in compared.places.iter().zip(&compared.rankings) {
             let comparison = ranking.comparison(0, 1).map(ComparedCost::Ratio);
             found.extend(comparison.map(|comparison| (*place, comparison)));
         }
     }
-    let all = costs(cases, record, is_meant);
     for cost in all.iter().filter(|cost| !cost.is_positive()) {
         let [baseline, own] = &cost.samples;
         let (analyses, theta) = (record.analyses(), record.plan.theta);
@@ -364,18 +364,12 @@ pub(crate) fn compare_metric(
     found
 }
 
-/// Compares the metrics that are meant, and corrects all comparisons for their number.
-fn compared(
-    cases: &[Workload],
-    record: &RunRecord,
-    is_meant: impl Fn(&str) -> bool,
-) -> BTreeMap<String, Compared> {
+/// Compares costs that have a ratio by their metric, and corrects all comparisons for their number.
+fn compared(costs: &[CellCost], record: &RunRecord) -> BTreeMap<String, Compared> {
     let mut compared: BTreeMap<String, Compared> = BTreeMap::new();
-    for cost in costs(cases, record, is_meant) {
-        if cost.is_positive() {
-            let group = compared.entry(cost.metric).or_default();
-            group.push(cost.place, record, &cost.samples, cost.better);
-        }
+    for cost in costs.iter().filter(|cost| cost.is_positive()) {
+        let group = compared.entry(cost.metric.clone()).or_default();
+        group.push(cost.place, record, &cost.samples, cost.better);
     }
     hold_groups_over_page(
         compared

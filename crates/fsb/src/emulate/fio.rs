@@ -19,7 +19,7 @@ use fsb_compat::fio::job::{
 use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
 use fsb_compat::identify_file;
 use fsb_engine::{
-    EngineError, Live, Measurement, Profile, Sizing, Step, Task, latency, mix, workload,
+    EngineError, Live, Measurement, Profile, Sizing, Step, Task, WOULD_WAIT, latency, mix, workload,
 };
 use fsb_model::observed::Direct;
 use fsb_model::run::TargetRecord;
@@ -807,9 +807,6 @@ fn alike(a: &FioJob, b: &FioJob) -> bool {
     let records = a.direction != Direction::Trim || a.record_size == b.record_size;
     records && (a.group, a.direction, a.latency) == (b.group, b.direction, b.latency)
 }
-
-/// The engine's name of the calls that would have waited, among the counts of a measurement.
-const WOULD_WAIT: &str = "calls_that_would_wait";
 
 /// Returns a sentence about the calls that would have waited. Returns `None` if the job lets calls
 /// wait.

@@ -333,15 +333,16 @@ impl Trees<'_> {
         modules: &Path,
     ) -> Result<(), String> {
         // A linked worktree has copies of its own.
-        let mut found = None;
-        for what in ["--git-dir", "--git-common-dir"] {
-            let of_git = git(self.repository, &["rev-parse", what])?;
-            let copy = self.repository.join(of_git).join(modules);
-            if found.is_none() && matches!(owner::looking(|| copy.is_dir()), Ok(true)) {
-                found = Some(copy);
-            }
-        }
-        let copy = found.ok_or("the repository has no copy of it")?;
+        let of_git = git(
+            self.repository,
+            &["rev-parse", "--git-dir", "--git-common-dir"],
+        )?;
+        let mut copies = of_git
+            .lines()
+            .map(|place| self.repository.join(place).join(modules));
+        let copy = copies
+            .find(|copy| matches!(owner::looking(|| copy.is_dir()), Ok(true)))
+            .ok_or("the repository has no copy of it")?;
         let url = format!("submodule.{name}.url");
         git(tree, &["config", &url, &copy.display().to_string()])?;
         let update = [

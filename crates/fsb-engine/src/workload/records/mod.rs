@@ -40,7 +40,7 @@ use crate::latency;
 use crate::order::{Distribution, FORMS, STRIDE, Visits};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::{Rendezvous, RoundState};
-use crate::task::{ClockSpec, Context, Gate, Measurement, Sizing};
+use crate::task::{ClockSpec, Context, Gate, Measurement, Sizing, WOULD_WAIT};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
 use crate::walk::{MOST_ITEMS, RecordSizes, WalkOptions};
@@ -1375,10 +1375,6 @@ const WRITES: &str = "write";
 /// The names of the bytes of reads and writes among the counts of a measurement.
 const READ_BYTES: &str = "read_bytes";
 const WRITE_BYTES: &str = "write_bytes";
-
-/// The name of the calls with RWF_NOWAIT that were refused (EAGAIN) or moved a part, among the
-/// counts of a measurement.
-const WOULD_WAIT: &str = "calls_that_would_wait";
 
 /// The result of a thread besides its recorder.
 struct RecordsReport {
