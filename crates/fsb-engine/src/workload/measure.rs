@@ -1,11 +1,7 @@
 //! The three steps of all workloads over a file set, threads that move one item after the other,
 //! and the times of phases.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use fsb_model::{CacheState, Durability};
-use fsb_sys::poll_until;
 use rustix::fs::OFlags;
 
 use super::spec::Spec;
@@ -20,10 +16,6 @@ use crate::profile::Profile;
 use crate::task::{Context, Gate, Measurement, Preparing, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
-
-/// The limit for the release of the pages of uncached I/O. It takes microseconds on an idle
-/// machine.
-const RELEASE: Duration = Duration::from_millis(100);
 
 impl Spec {
     fn backend_for(&self, context: &Context) -> &'static dyn Backend {
@@ -125,7 +117,7 @@ pub(crate) fn measure_set<C: ThreadJob>(
     };
     let mut measurement = outcome.measurement(profile.operation);
     (measurement.resident_after, measurement.file_bytes_after) = if real {
-        resident_after(&views, set, subject, profile, capabilities)
+        fileset::resident_after(&views, &set.layout, subject.interest)
     } else {
         let after = pretend(
             &set.layout,
@@ -138,29 +130,6 @@ pub(crate) fn measure_set<C: ThreadJob>(
         (after.resident_bytes, after.file_bytes)
     };
     Ok((measurement, outcome.reports))
-}
-
-/// Returns the bytes of the examined files in the caches after the work, and all their bytes. The
-/// kernel releases the pages of uncached I/O after it wakes the caller; those that are yet to be
-/// written stay until then.
-fn resident_after(
-    views: &[PathBuf],
-    set: &OpenFileSet,
-    subject: Subject,
-    profile: &Profile,
-    capabilities: Capabilities,
-) -> (Option<u64>, u64) {
-    let is_released = profile.reads_only || profile.durability != Durability::None;
-    let limit = match capabilities.uncached && is_released {
-        true => RELEASE,
-        false => Duration::ZERO,
-    };
-    let mut found = (None, 0);
-    poll_until(limit, || {
-        found = fileset::resident_after(views, &set.layout, subject.interest);
-        found.0.is_none_or(|bytes| bytes == 0)
-    });
-    found
 }
 
 /// Asks the backend to examine the directory and the file that the work moves data in.
