@@ -80,15 +80,10 @@ pub fn is_own(path: &Path) -> bool {
         .is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
 }
 
-/// Returns an unused name in `parent` for a cgroup of process `pid`. A process of another PID
-/// namespace may have the same number, and its cgroup must not be removed.
-pub fn free_name(parent: &Path, pid: u32) -> PathBuf {
-    let path = parent.join(format!("{PREFIX}{pid}"));
-    if path.exists() {
-        parent.join(format!("{PREFIX}{pid}-{}", super::random_name()))
-    } else {
-        path
-    }
+/// Returns a path in `parent` for a cgroup of process `pid`. Processes of other PID namespaces may
+/// have the same number, and their cgroups must not be removed.
+pub fn unique_path(parent: &Path, pid: u32) -> PathBuf {
+    parent.join(format!("{PREFIX}{pid}-{}", super::random_name()))
 }
 
 /// Writes to a file of a cgroup. `fs::write` would create the file if the kernel has none of that

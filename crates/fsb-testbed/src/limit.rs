@@ -285,7 +285,7 @@ impl LimitedProcesses {
         settings: &[Setting],
         ledger: &Ledger,
     ) -> Result<PathBuf, TestbedError> {
-        let path = cgroup::free_name(parent, ledger.owner().pid);
+        let path = cgroup::unique_path(parent, ledger.owner().pid);
         self.entries
             .push(ledger.record(Action::RemoveCgroup { path: path.clone() })?);
         std::fs::create_dir(&path)

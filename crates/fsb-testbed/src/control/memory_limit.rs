@@ -190,7 +190,7 @@ fn set_cgroup(
             .write_file(&enable.file, &enable.on, &enable.file, &enable.off)
             .map_err(|stop| stopped(value, stop))?;
     }
-    let path = place::free_name(&hierarchy.parent, context.ledger.owner().pid);
+    let path = place::unique_path(&hierarchy.parent, context.ledger.owner().pid);
     context
         .record(Action::RemoveCgroup { path: path.clone() })
         .map_err(|stop| stopped(value, stop))?;
@@ -320,7 +320,7 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    use fsb_sys::cgroup::{PROCESSES, free_name};
+    use fsb_sys::cgroup::PROCESSES;
     use proptest::prelude::*;
 
     use super::*;
@@ -544,20 +544,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_somebody_has_is_not_taken() {
-        let parent = tempfile::tempdir().unwrap();
-        let first = free_name(parent.path(), 7);
-        assert_eq!(first, parent.path().join("fsb-7"));
-        fs::create_dir(&first).unwrap();
-        let second = free_name(parent.path(), 7);
-        assert!(
-            !second.exists()
-                && second
-                    .file_name()
-                    .unwrap()
-                    .to_string_lossy()
-                    .starts_with("fsb-7-")
-        );
+    fn processes_of_the_same_number_share_no_cgroup() {
+        let parent = Path::new("/sys/fs/cgroup");
+        let paths = [place::unique_path(parent, 7), place::unique_path(parent, 7)];
+        assert_ne!(paths[0], paths[1]);
+        assert!(paths.iter().all(|path| place::is_own(path)));
     }
 
     #[test]

@@ -1021,7 +1021,7 @@ impl ProcessCount {
         let hierarchy = Hierarchy::find(&Roots::default(), PROCESSES)
             .ok()
             .filter(|found| found.enable.is_none())?;
-        let path = cgroup::free_name(&hierarchy.parent, ledger.owner().pid);
+        let path = cgroup::unique_path(&hierarchy.parent, ledger.owner().pid);
         let entry = ledger
             .record(Action::RemoveCgroup { path: path.clone() })
             .ok()?;

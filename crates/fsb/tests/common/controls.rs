@@ -5,6 +5,16 @@ use std::path::Path;
 
 use crate::common::*;
 
+/// A command that a test ends, so that all controls of its visit stay set.
+pub const HELD: &str = r#"
+name = "held"
+[controls]
+guest-memory = "off"
+[[workload]]
+name = "command"
+command = "sleep 3600"
+"#;
+
 /// Writes and reads that last until the test ends them, on the busiest machine.
 pub const PLAN: &str = r#"
 name = "controlled"
@@ -32,9 +42,9 @@ pub fn read(path: impl AsRef<Path>) -> String {
         .to_owned()
 }
 
-/// Starts a run of the plan in `directory` on targets, with controls.
+/// Starts a run in `directory` on targets, with controls that stay set until the test ends the run.
 pub fn start(directory: &Path, targets: &[&str], controls: &[&str], wipe: &Path) -> Running {
-    fs::write(directory.join("plan.toml"), PLAN).expect("the plan is written");
+    fs::write(directory.join("plan.toml"), HELD).expect("the plan is written");
     let wipe = wipe.to_string_lossy();
     let mut arguments = vec![
         "run",

@@ -521,7 +521,7 @@ pub fn expect_no_cgroups(before: &Traces) {
         .into_iter()
         .filter(|cgroup| !before.cgroups.contains(cgroup))
         .collect();
-    wait_until("the cgroups are gone", Duration::from_secs(600), || {
+    wait_until("the cgroups are gone", 2 * WAIT, || {
         let present = cgroups();
         left.retain(|cgroup| present.contains(cgroup));
         left.is_empty()

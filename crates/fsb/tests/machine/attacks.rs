@@ -2,11 +2,13 @@
 //! jumps, services. `docs/methods/ownership.md` states the promises that these tests check.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -15,7 +17,7 @@ use crate::exclusive::kills::family;
 use crate::hostile::{arguments, attacker};
 
 /// Limit after which a run counts as hanging.
-const HANGS: Duration = Duration::from_secs(600);
+const HANGS: Duration = Duration::from_secs(120);
 const NOBODY: u32 = 65534;
 
 /// A directory in which a command reports each of its executions and waits until the test lets it
@@ -35,35 +37,45 @@ impl Handshake {
     }
 
     fn command(&self) -> String {
-        let line = "n=$(ls DIR | grep -c started); touch DIR/started-$n; until test -e DIR/go-$n; do sleep 0.02; done";
+        // The shell waits in a call of its own: it cannot be stopped while a child that it made
+        // with vfork is stopped before its exec.
+        let line = "n=$(ls DIR | grep -c started); mkfifo -m 666 DIR/go-$n; \
+                    touch DIR/started-$n; read word < DIR/go-$n";
         line.replace("DIR", self.path())
     }
 
-    /// Returns the execution that waits.
-    fn waiting(&self) -> Option<usize> {
-        let started = fs::read_dir(&self.0).unwrap().flatten();
-        let started = started
+    /// Returns the number of executions that have started.
+    fn started(&self) -> usize {
+        let entries = fs::read_dir(&self.0).unwrap().flatten();
+        entries
             .filter(|entry| entry.file_name().to_string_lossy().starts_with("started"))
-            .count();
-        let last = started.checked_sub(1)?;
-        (!self.0.join(format!("go-{last}")).exists()).then_some(last)
-    }
-
-    fn release(&self, execution: usize) {
-        fs::write(self.0.join(format!("go-{execution}")), "").unwrap();
+            .count()
     }
 
     /// Calls `act` during each execution until `run` ends.
     fn serve(&self, run: &mut Running, mut act: impl FnMut(usize)) {
-        let start = Instant::now();
-        while run.is_running() {
-            if let Some(execution) = self.waiting() {
-                act(execution);
-                self.release(execution);
+        let mut served = 0;
+        wait_until("the run ends", HANGS, || {
+            if self.started() > served {
+                act(served);
+                let gate = self.0.join(format!("go-{served}"));
+                // Without waiting for a reader, which a run that failed has no more.
+                let open = || {
+                    let mut options = fs::File::options();
+                    options
+                        .write(true)
+                        .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+                    options
+                        .open(&gate)
+                        .and_then(|mut gate| gate.write_all(b"go\n"))
+                };
+                wait_until("the command reads", HANGS, || {
+                    !run.is_running() || open().is_ok()
+                });
+                served += 1;
             }
-            assert!(start.elapsed() < HANGS, "the run does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            !run.is_running()
+        });
     }
 }
 

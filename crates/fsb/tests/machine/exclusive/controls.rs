@@ -378,7 +378,7 @@ fn a_killed_run_leaves_no_setting_behind() {
 /// Starts a run with a setting of the machine and one of its device in its own process group, as a
 /// shell would.
 fn start_group(directory: &std::path::Path, disk: &Disk) -> std::process::Child {
-    fs::write(directory.join("plan.toml"), PLAN).unwrap();
+    fs::write(directory.join("plan.toml"), HELD).unwrap();
     let _ = fs::remove_dir_all(directory.join("run"));
     let (target, wipe) = (
         format!("ext4@{}", disk.path.display()),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::common::controls::HELD;
 use crate::common::*;
 
 /// Returns the cgroups of running runs, and of killed ones.
@@ -12,11 +13,7 @@ fn cgroups() -> Vec<PathBuf> {
     fn below(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                let ours = name
-                    .strip_prefix("fsb-")
-                    .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
-                if ours {
+                if entry.file_name().to_string_lossy().starts_with("fsb-") {
                     found.push(entry.path());
                 }
                 below(&entry.path(), found);
@@ -34,9 +31,10 @@ fn cgroups() -> Vec<PathBuf> {
 
 /// Returns the cgroup of one run, by the process id of its coordinator.
 fn cgroup_of(coordinator: u32) -> Option<PathBuf> {
+    let prefix = format!("fsb-{coordinator}-");
     cgroups().into_iter().find(|path| {
-        path.file_name()
-            .is_some_and(|name| *name == *format!("fsb-{coordinator}"))
+        let name = path.file_name();
+        name.is_some_and(|name| name.to_string_lossy().starts_with(&prefix))
     })
 }
 
@@ -176,17 +174,15 @@ fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
     }
     let before = traces();
     let scratch = scratch();
-    fs::write(
-        scratch.path().join("out.toml"),
-        OUT_OF_CACHE.replace("blocks = 1", "blocks = 1000"),
-    )
-    .unwrap();
-    let running = Running::start(scratch.path(), "run out.toml ext4 --out run -q");
+    fs::write(scratch.path().join("held.toml"), HELD).unwrap();
+    let running = Running::start(
+        scratch.path(),
+        "run held.toml ext4 --size 320M --control memory-limit=32M:cgroup --out run -q",
+    );
     let coordinator = running.id();
-    wait_until("a trial in the cgroup", Duration::from_secs(60), || {
-        !trials(&scratch.path().join("run")).is_empty()
+    wait_until("the cgroup", Duration::from_secs(60), || {
+        cgroup_of(coordinator).is_some()
     });
-    assert!(cgroup_of(coordinator).is_some());
     kill_watcher(coordinator);
     running.signal(rustix::process::Signal::KILL);
     running.wait();

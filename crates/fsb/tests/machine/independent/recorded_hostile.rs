@@ -18,7 +18,7 @@ use crate::common::*;
 use crate::ownership::{NOBODY, home, sudo};
 
 /// Limit after which a recording counts as hanging.
-const HANGS: Duration = Duration::from_secs(300);
+const HANGS: Duration = Duration::from_secs(120);
 
 /// Returns the methods that the kernel permits: if it refuses eBPF programs, only ptrace is tested.
 fn methods() -> &'static [&'static str] {
