@@ -706,6 +706,10 @@ impl<'v> Anonymiser<'v> {
             optional: _,
         } = target;
         let (before, kind_before) = (name.clone(), kind.clone());
+        let mkfs_words = match &kind_before {
+            TargetKind::FileSystem(spec) => spec.mkfs.len() - spec.mkfs_words().len(),
+            TargetKind::Directory(_) => 0,
+        };
         match kind {
             TargetKind::Directory(path) => {
                 let mut text = path.to_string_lossy().into_owned();
@@ -726,7 +730,9 @@ impl<'v> Anonymiser<'v> {
                 self.server_command(server);
                 self.server_command(init);
                 self.options(options);
-                self.arguments(mkfs);
+                let (program, arguments) = mkfs.split_at_mut(mkfs_words);
+                self.server_command(program);
+                self.arguments(arguments);
                 tune.iter_mut().for_each(|words| self.arguments(words));
                 self.medium(medium);
                 if let Some(journal) = journal {

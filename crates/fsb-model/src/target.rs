@@ -72,7 +72,8 @@ pub struct FileSystemSpec {
     /// Mount options, each as `mount -o` takes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// Arguments for the mkfs program, after the defaults.
+    /// Arguments for the mkfs program, after the defaults. A program that takes the place of the
+    /// installed one comes first, see [`FileSystemSpec::mkfs_program`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mkfs: Vec<String>,
     /// Arguments of each run of the program that changes the features of the new file system, in
@@ -117,10 +118,23 @@ impl FileSystemSpec {
             .collect()
     }
 
+    /// Returns the path of the mkfs program that the target names: the first word of its mkfs
+    /// arguments, as in `ext4,mkfs="/opt/e2fsprogs/mkfs.ext4 -m 0"`. Returns `None` if it is the
+    /// installed one.
+    pub fn mkfs_program(&self) -> Option<&str> {
+        let first = self.mkfs.first().filter(|word| is_mkfs(word));
+        first.map(String::as_str)
+    }
+
+    /// Returns the words of [`FileSystemSpec::mkfs`] after that program.
+    pub fn mkfs_words(&self) -> &[String] {
+        &self.mkfs[usize::from(self.mkfs_program().is_some())..]
+    }
+
     /// Returns the arguments for the mkfs program, with the feature that encryption needs. Programs
     /// let a second `-O` replace the first one.
     pub fn mkfs_arguments(&self) -> Vec<String> {
-        let mut arguments = self.mkfs.clone();
+        let mut arguments = self.mkfs_words().to_vec();
         if !self.is_encrypted() {
             return arguments;
         }
@@ -131,6 +145,13 @@ impl FileSystemSpec {
         }
         arguments
     }
+}
+
+/// Returns whether a word is the path of a mkfs program: all of them have names like mkfs.ext4,
+/// mke2fs and mkntfs. No other program runs in the place of one.
+pub fn is_mkfs(word: &str) -> bool {
+    word.rsplit_once('/')
+        .is_some_and(|(_, name)| name.starts_with("mk"))
 }
 
 /// The name of a file system that the user's command serves, and the word before that command.
@@ -748,6 +769,11 @@ mod tests {
         let small = parse(r#"small-inodes=ext4,mkfs="-i 32704""#);
         assert_eq!(small.name, "small-inodes");
         assert_eq!(small.file_system().unwrap().mkfs, ["-i", "32704"]);
+        let old = spec(r#"ext4,encrypt,mkfs="/opt/e2fsprogs/mke2fs -m 0""#);
+        assert_eq!(old.mkfs_program(), Some("/opt/e2fsprogs/mke2fs"));
+        assert_eq!(old.mkfs_arguments(), ["-m", "0", "-O", "encrypt"]);
+        assert_eq!(spec(r#"btrfs,mkfs="/dev/null""#).mkfs_program(), None);
+        assert_eq!(spec(r#"xfs,mkfs="-d agcount=8""#).mkfs_program(), None);
         let device = spec("xfs,allocsize=512k@/dev/sdb1");
         assert_eq!(
             device.medium,

@@ -75,6 +75,12 @@ impl Tools {
             .chain(self.others.iter().copied())
             .chain(self.check.first().copied())
     }
+
+    /// Returns the mkfs program of a target and its arguments before the user's.
+    pub fn command<'s>(&self, spec: &'s FileSystemSpec) -> impl Iterator<Item = &'s str> + use<'s> {
+        std::iter::once(spec.mkfs_program().unwrap_or(self.mkfs))
+            .chain(self.arguments.iter().copied())
+    }
 }
 
 /// The programs that change the features of a new file system.

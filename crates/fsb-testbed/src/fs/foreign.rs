@@ -12,9 +12,12 @@ use fsb_sys::error::TestbedError;
 /// Refuses arguments that name another device or file, in any form that mkfs programs and mount
 /// accept.
 pub(crate) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {
-    let tuned = spec.tune.iter().map(|words| (words, "tune argument"));
+    let tuned = spec
+        .tune
+        .iter()
+        .map(|words| (words.as_slice(), "tune argument"));
     for (words, whose) in [
-        (&spec.mkfs, "mkfs argument"),
+        (spec.mkfs_words(), "mkfs argument"),
         (&spec.options, "mount option"),
     ]
     .into_iter()

@@ -28,16 +28,23 @@ use super::{foreign, of_target};
 pub fn large_disk(spec: &FileSystemSpec, bytes: u64) -> Option<Geometry> {
     let member = of_target(spec).ok()?;
     foreign::check(spec).ok()?;
-    made_on(member, &spec.mkfs_arguments(), bytes)
+    let named = spec.mkfs_program();
+    made_on(member, named, &spec.mkfs_arguments(), bytes)
         .map(|made| made.geometry)
         .filter(|geometry| *geometry != Geometry::default())
 }
 
-/// Runs the member's mkfs program with these arguments on a sparse file of `bytes` in memory.
-fn made_on(member: &dyn FileSystem, arguments: &[String], bytes: u64) -> Option<Inspection> {
+/// Runs the member's mkfs program, or the one that is named, with these arguments on a sparse file
+/// of `bytes` in memory.
+fn made_on(
+    member: &dyn FileSystem,
+    named: Option<&str>,
+    arguments: &[String],
+    bytes: u64,
+) -> Option<Inspection> {
     // Only the kernel makes a pool, and only on a device.
     let tools = member.tools().filter(|_| member.pooled().is_none())?;
-    let mkfs = program::find(tools.mkfs)?;
+    let mkfs = program::find(named.unwrap_or(tools.mkfs))?;
     let file = memfd_create("fsb-large-disk", MemfdFlags::CLOEXEC).ok()?;
     ftruncate(&file, bytes).ok()?;
     // The programs run while the descriptor is open here.
@@ -94,7 +101,7 @@ mod tests {
             .iter()
             .filter(|member| member.tools().is_some())
             .filter_map(|member| {
-                let made = made_on(*member, &[], LARGE_DISK);
+                let made = made_on(*member, None, &[], LARGE_DISK);
                 if made.is_none() {
                     fsb_testkit::left_out(
                         &format!("geometry of {}", member.name()),
@@ -116,7 +123,7 @@ mod tests {
                     member.name(),
                     bytes >> 20
                 );
-                let made = made_on(member, &arguments, bytes)
+                let made = made_on(member, None, &arguments, bytes)
                     .unwrap_or_else(|| panic!("{name} cannot be made"));
                 assert_eq!(made.features, large.features, "{name}");
                 let choices: Vec<_> = made
@@ -145,10 +152,10 @@ mod tests {
     #[test]
     fn without_the_arguments_a_small_ext4_is_another_file_system() {
         let ext4 = find("ext4").unwrap();
-        let Some(large) = made_on(ext4, &[], LARGE_DISK) else {
+        let Some(large) = made_on(ext4, None, &[], LARGE_DISK) else {
             return;
         };
-        let small = made_on(ext4, &[], 496 << 20).unwrap();
+        let small = made_on(ext4, None, &[], 496 << 20).unwrap();
         assert!(
             small
                 .geometry
@@ -178,7 +185,7 @@ mod tests {
                 spec.mkfs.clone(),
             ]
             .concat();
-            let made = made_on(member, &arguments, 1 << 30)
+            let made = made_on(member, None, &arguments, 1 << 30)
                 .unwrap_or_else(|| panic!("{text}: {arguments:?}"));
             let differences = made.geometry.differences(&large);
             assert!(

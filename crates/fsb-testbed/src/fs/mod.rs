@@ -186,17 +186,30 @@ fn advice_on_name(name: &str) -> String {
     }
 }
 
+/// Finds the mkfs program of a target: the one that the target names, or the installed one.
+pub(crate) fn mkfs(tools: &Tools, spec: &FileSystemSpec) -> Result<PathBuf, TestbedError> {
+    let Some(named) = spec.mkfs_program() else {
+        return program::require(tools.mkfs, tools.package);
+    };
+    program::find(named).ok_or_else(|| {
+        TestbedError::machine(format!("the program {named} is missing"))
+            .coded(&fsb_model::error::TOOL_MISSING)
+            .field("program", named)
+            .tried("looked for a file that can be executed")
+            .advice("correct the path in mkfs=; a virtual machine has the installed programs only")
+    })
+}
+
 /// Runs the mkfs program on `device`: its defaults, then `extra`, which therefore takes precedence.
 pub(crate) fn format(
-    tools: &Tools,
+    (tools, mkfs): (&Tools, &Path),
     device: &Path,
     extra: &[String],
 ) -> Result<Formatted, TestbedError> {
-    let mkfs = program::require(tools.mkfs, tools.package)?;
     let mut arguments: Vec<OsString> = tools.arguments.iter().map(OsString::from).collect();
     arguments.extend(extra.iter().map(OsString::from));
     arguments.push(device.into());
-    let output = program::run_alone(&mkfs, &arguments, device)?;
+    let output = program::run_alone(mkfs, &arguments, device)?;
     let mut command = vec![mkfs.display().to_string()];
     command.extend(
         arguments
@@ -208,17 +221,17 @@ pub(crate) fn format(
         if complaint.is_empty() {
             // mkfs.f2fs with -q is silent about errors, too.
             arguments.retain(|argument| argument != "-q");
-            complaint = program::complaint(&program::run_alone(&mkfs, &arguments, device)?);
+            complaint = program::complaint(&program::run_alone(mkfs, &arguments, device)?);
         }
         return Err(
-            TestbedError::trial(format!("{} failed ({})", tools.mkfs, output.status))
+            TestbedError::trial(format!("{} failed ({})", mkfs.display(), output.status))
                 .tried(format!("{}: {complaint}", command.join(" "))),
         );
     }
     Ok(Formatted {
         command,
         changes: Vec::new(),
-        version: version(tools),
+        version: version_of(mkfs, tools),
     })
 }
 
@@ -335,9 +348,14 @@ pub fn target_beneath(spec: &FileSystemSpec) -> Option<FileSystemSpec> {
     })
 }
 
-/// Returns the version line of the mkfs program, from stdout or stderr.
+/// Returns the version line of the installed mkfs program.
 pub(crate) fn version(tools: &Tools) -> Option<String> {
-    let output = program::run(&program::find(tools.mkfs)?, &[tools.version]).ok()?;
+    version_of(&program::find(tools.mkfs)?, tools)
+}
+
+/// Returns the version line of a mkfs program, from stdout or stderr.
+pub(crate) fn version_of(mkfs: &Path, tools: &Tools) -> Option<String> {
+    let output = program::run(mkfs, &[tools.version]).ok()?;
     let text = [output.stdout, output.stderr].concat();
     version_in(&String::from_utf8_lossy(&text)).map(str::to_owned)
 }
@@ -467,7 +485,8 @@ mod tests {
         let image = tempfile::NamedTempFile::new().unwrap();
         image.as_file().set_len(200 << 20).unwrap();
         let tools = find("f2fs").unwrap().tools().unwrap();
-        let zoned = format(tools, image.path(), &["-m".to_owned()]).unwrap_err();
+        let mkfs = program::find(tools.mkfs).unwrap();
+        let zoned = format((tools, &mkfs), image.path(), &["-m".to_owned()]).unwrap_err();
         assert!(
             zoned.tried.contains("Error:") && zoned.tried.contains("zoned"),
             "{zoned}"
@@ -619,10 +638,12 @@ mod tests {
             others: &[],
             check: &[],
         };
-        let error = format(&tools, Path::new("/no/such/device"), &["--".to_owned()]).unwrap_err();
+        let ls = program::find("ls").unwrap();
+        let made_by = (&tools, ls.as_path());
+        let error = format(made_by, Path::new("/no/such/device"), &["--".to_owned()]).unwrap_err();
         assert_eq!(error.kind, crate::Kind::Trial);
         assert!(error.to_string().contains("No such file"), "{error}");
-        let made = format(&tools, Path::new("/dev/null"), &[]).unwrap();
+        let made = format(made_by, Path::new("/dev/null"), &[]).unwrap();
         assert!(
             made.command
                 .ends_with(&["-d".to_owned(), "/dev/null".to_owned()]),

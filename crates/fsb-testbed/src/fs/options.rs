@@ -45,7 +45,7 @@ pub(crate) fn check(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<()
     }
     if spec.journal.is_some()
         && member
-            .external_journal(Path::new("/"), &spec.mkfs)
+            .external_journal(Path::new("/"), spec.mkfs_words())
             .is_none()
     {
         return Err(
@@ -189,13 +189,13 @@ pub fn recipe(
         return Err(TestbedError::request(what).advice("leave out encrypt"));
     }
     let tools = member.tools().into_iter();
-    let mkfs = tools.flat_map(|tools| std::iter::once(&tools.mkfs).chain(tools.arguments));
+    let mkfs = tools.flat_map(|tools| tools.command(spec));
     let fitted = like_disk.map_or_else(Vec::new, |disk| {
         fit(
             member,
             large_disk(spec, disk).as_ref(),
             (size, disk),
-            &spec.mkfs,
+            spec.mkfs_words(),
         )
     });
     let mut options = spec.options.clone();
@@ -210,9 +210,9 @@ pub fn recipe(
     );
     Ok(Recipe {
         mkfs: mkfs
-            .map(|word| (*word).to_owned())
+            .map(str::to_owned)
             .chain(fitted)
-            .chain(spec.mkfs.iter().cloned())
+            .chain(spec.mkfs_words().iter().cloned())
             .collect(),
         mount: member.mount_command(&options, size),
         home: member.home(),

@@ -57,7 +57,7 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
     check_workers(setup)?;
     check_privileges(setup)?;
     for (target, spec, member) in file_systems(setup)? {
-        check_tools(member)?;
+        check_tools(spec, member)?;
         check_kernel(member)?;
         // A server reads its own options. Those of a stacked file system are read by two drivers.
         if member.driver() == Some(member.name())
@@ -318,7 +318,7 @@ fn check_privileges(setup: &Setup) -> Result<(), TestbedError> {
         )))
 }
 
-fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
+fn check_tools(spec: &FileSystemSpec, member: &dyn FileSystem) -> Result<(), TestbedError> {
     if let Some((name, package)) = member.server_program() {
         fs::require_server(name, package)?;
     }
@@ -328,6 +328,7 @@ fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
     let Some(tools) = member.tools() else {
         return Ok(());
     };
+    fs::mkfs(tools, spec)?;
     match fs::missing_programs(tools).first() {
         Some(name) => program::require(&name.to_string_lossy(), tools.package).map(drop),
         None => Ok(()),

@@ -112,7 +112,7 @@ impl ReadyJournal {
         Some(ReadyJournal {
             key: journal_key(spec.journal.as_ref()?),
             names: (medium.device().to_owned(), medium.shown().to_owned()),
-            arguments: member.external_journal(medium.device(), &spec.mkfs)?,
+            arguments: member.external_journal(medium.device(), spec.mkfs_words())?,
         })
     }
 
@@ -1133,20 +1133,14 @@ fn format(
     };
     // Checked again, because a path that did not exist or was a directory may be a device by now.
     fs::check_foreign(spec)?;
-    let program = fs::version(tools).and_then(|text| Version::find(&text));
-    let user = spec.mkfs_arguments();
-    let user = oldest.map_or_else(
-        || user.clone(),
-        |oldest| member.mkfs_for(&user, oldest, program),
-    );
-    let user: Vec<String> = user
-        .into_iter()
-        .chain(
-            journal
-                .iter()
-                .flat_map(|journal| journal.arguments.mkfs.clone()),
-        )
-        .collect();
+    let mkfs = fs::mkfs(tools, spec)?;
+    let program = fs::version_of(&mkfs, tools).and_then(|text| Version::find(&text));
+    let mut user = spec.mkfs_arguments();
+    if let Some(oldest) = oldest {
+        user = member.mkfs_for(&user, *oldest, program);
+    }
+    let of_journal = journal.iter().map(|journal| &journal.arguments.mkfs);
+    user.extend(of_journal.flatten().cloned());
     let large_size = request
         .member
         .device_size()
@@ -1163,7 +1157,7 @@ fn format(
     // mkfs overwrites the data that the probe writes.
     let probed = Some(probe_past_caches(request, medium.device()));
     if let Some(size) = large_size {
-        prepare(request, medium, size, (tools, &arguments))?;
+        prepare(request, medium, size, ((tools, &mkfs), &arguments))?;
     }
     let (mut formatted, inspection) = lend(medium, &mut |device| {
         if let Some(pooled) = member.pooled() {
@@ -1171,14 +1165,14 @@ fn format(
             let formatted = Formatted {
                 command,
                 changes: Vec::new(),
-                version: fs::version(tools),
+                version: fs::version_of(&mkfs, tools),
             };
             return Ok((formatted, Some(inspection)));
         }
         journal.map_or(Ok(()), |journal| {
             fs::make_journal(*member, &journal.arguments, &journal.names.0)
         })?;
-        let made = fs::format(tools, device, &arguments)?;
+        let made = fs::format((tools, &mkfs), device, &arguments)?;
         let changes = fs::tune(*member, device, point, &spec.tune)?;
         complete(device)?;
         Ok((Formatted { changes, ..made }, None))
@@ -1240,7 +1234,7 @@ fn prepare(
     request: &FileSystemRequest<'_>,
     medium: &mut dyn OpenMedium,
     size: &DeviceSize,
-    (tools, arguments): (&fs::Tools, &[String]),
+    (made_by, arguments): ((&fs::Tools, &Path), &[String]),
 ) -> Result<(), TestbedError> {
     if let Some(lead) = medium.range().and_then(|range| range.lead_of(arguments)) {
         show_size(request, medium, Some(lead))?;
@@ -1248,7 +1242,7 @@ fn prepare(
     }
     let slice = medium.range().map_or(0, |range| range.slice().bytes);
     let find_first = &mut |device: &Path| {
-        fs::format(tools, device, arguments)?;
+        fs::format(made_by, device, arguments)?;
         Ok((size.first_writes)(device, slice).unwrap_or_default())
     };
     let first = lend(medium, find_first)?;

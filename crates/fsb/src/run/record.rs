@@ -41,7 +41,12 @@ pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
             // A program that the user named by its path.
             TargetKind::FileSystem(spec) => {
                 let commands = [&mut spec.server, &mut spec.init].into_iter();
-                for program in commands.filter_map(|words| words.first_mut()) {
+                let programs = commands.filter_map(|words| words.first_mut());
+                let mkfs = spec
+                    .mkfs
+                    .first_mut()
+                    .filter(|word| fsb_model::target::is_mkfs(word));
+                for program in programs.chain(mkfs) {
                     if program.contains('/') {
                         *program = absolute(Path::new(program.as_str()))?
                             .to_string_lossy()

@@ -1,6 +1,7 @@
 //! Each file system is formatted, mounted, measured with a tiny plan, and removed afterwards.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::common::*;
@@ -461,6 +462,46 @@ fn slices_of_300_mib_have_the_geometry_of_a_large_disk() {
         (32 << 20..=48 << 20).contains(&journal),
         "an eighth of a slice of some 320 MiB, not {journal}"
     );
+}
+
+#[test]
+fn a_target_may_name_its_own_mkfs_program() {
+    needs!(root);
+    let scratch = scratch();
+    fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
+    let (own, log) = (scratch.path().join("mkfs.ext4"), scratch.path().join("log"));
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> {}\nexec $(PATH=$PATH:/sbin:/usr/sbin command -v mkfs.ext4) \"$@\"\n",
+        log.display()
+    );
+    fs::write(&own, script).unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
+    // From the directory of the run, as a shell takes it.
+    let target = "own=ext4,mkfs=\"./mkfs.ext4 -m 0\"";
+    succeeds(
+        scratch.path(),
+        &["run", "plan.toml", "ext4", target, "--out", "run", "-q"],
+    );
+    let found = record(&scratch.path().join("run"));
+    let command = |name: &str| found["targets"][name]["mkfs_command"].clone();
+    assert_eq!(command("own")[0], own.to_str().unwrap());
+    assert_ne!(command("ext4")[0], command("own")[0]);
+    assert_eq!(
+        found["targets"]["own"]["mkfs_version"],
+        found["targets"]["ext4"]["mkfs_version"]
+    );
+    let calls = fs::read_to_string(&log).unwrap();
+    let devices = calls.lines().filter(|line| line.contains("-m 0"));
+    assert!(devices.count() >= 2, "a large disk and the slice: {calls}");
+
+    fs::remove_file(&own).unwrap();
+    let error = fails(
+        scratch.path(),
+        &["run", "plan.toml", target, "--out", "none"],
+        3,
+        "testbed/tool-missing",
+    );
+    assert_eq!(error["fields"]["program"], own.to_str().unwrap());
 }
 
 #[test]
