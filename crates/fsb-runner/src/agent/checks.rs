@@ -15,9 +15,9 @@ use super::protocol::Measured;
 const COLD_SHARE: f64 = 0.95;
 /// Share of the data that may be in memory after direct I/O.
 const DIRECT_RESIDENT: f64 = 0.01;
-/// Share of the data that may be in memory after uncached I/O: pages read ahead, and those of the
-/// last writes, which the kernel releases after it wakes the sync. File systems that keep pages
-/// keep all of them (ext4 after overwriting, Linux 6.18).
+/// Share of the data that may be in memory after uncached I/O. The kernel releases pages of the
+/// last writes after it wakes the sync, and not every device tells how many were read ahead. File
+/// systems that keep pages keep all of them (ext4 after overwriting, Linux 6.18).
 const UNCACHED_RESIDENT: f64 = 0.1;
 /// Share of the bytes moved past the page cache that the device must have moved.
 const DIRECT_SHARE: f64 = 0.95;
@@ -42,8 +42,11 @@ pub fn verdict(
         return Ok(());
     }
     if let Some(found) = seen.direct.filter(|_| profile.is_uncached()) {
-        uncached(profile, found, seen.resident_after)
-            .map_err(|why| Reason::new(&NOT_UNCACHED, why))?;
+        let unread = unread(profile, abilities, seen, measured);
+        let kept = seen
+            .resident_after
+            .map(|resident| resident.saturating_sub(unread));
+        uncached(profile, found, kept).map_err(|why| Reason::new(&NOT_UNCACHED, why))?;
     } else if let Some(found) = seen.direct {
         direct_beneath(abilities)
             .and_then(|()| direct(profile, found, seen.resident_after))
@@ -100,8 +103,25 @@ pub fn direct(profile: &Profile, found: Direct, resident_after: Option<u64>) -> 
     }
 }
 
+/// Returns the bytes of the examined files that the kernel read ahead and the workload did not
+/// read: what the device served beyond what was asked for. The kernel releases pages of uncached
+/// I/O when they are read, so these stay (ext4 with requests in flight, Linux 6.18). Returns 0
+/// where the device serves others, too.
+fn unread(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> u64 {
+    let private = abilities.cold == Some(ColdMethod::Remount);
+    match seen.device {
+        Some((read, _)) if private && profile.reads_only => {
+            let asked = measured.work.bytes as f64 * profile.device_share;
+            let examined = profile.files.min(EXAMINED_FILES) as f64 / profile.files.max(1) as f64;
+            ((read as f64 - asked).max(0.0) * examined) as u64
+        }
+        _ => 0,
+    }
+}
+
 /// Checks that uncached I/O leaves nothing in the page cache. `found` is the examination before the
-/// work, and `resident_after` are the bytes of the files in memory afterwards. Pages that are yet
+/// work, and `resident_after` are the bytes of the files in memory afterwards, without those that
+/// were only read ahead. Pages that are yet
 /// to be written back are in memory, so that after writes that are not durable only the examination
 /// counts.
 ///
@@ -441,6 +461,28 @@ mod tests {
             buffered,
         };
         super::direct(&profile, direct, Some(resident))
+    }
+
+    #[test]
+    fn pages_that_were_read_ahead_and_never_read_are_not_kept() {
+        let measured = Measured {
+            work: Measurement {
+                bytes: 512 << 10,
+                ..Measurement::default()
+            },
+            ..Measured::default()
+        };
+        let of = |cold, read| {
+            let seen = Seen {
+                device: Some((read, 0)),
+                ..Seen::default()
+            };
+            unread(&profile_of_reads(), &abilities(cold), &seen, &measured)
+        };
+        let private = Some(ColdMethod::Remount);
+        assert_eq!(of(private, 640 << 10), 128 << 10);
+        assert_eq!(of(private, 256 << 10), 0, "some came from the cache");
+        assert_eq!(of(None, 640 << 10), 0, "others use that device too");
     }
 
     #[test]
