@@ -59,11 +59,13 @@ impl Data {
         let DataSource { seed, mixture } = source.into();
         let mut pool = Memory::new(PERIOD + largest.next_multiple_of(SECTOR) + SECTOR);
         let seed = hash(seed, Stream::Data, 0);
-        for (index, word) in pool.as_mut().chunks_exact_mut(8).enumerate() {
-            // Beyond the period it starts again, so that a record is in one piece wherever it
-            // begins.
-            word.copy_from_slice(&mix(seed ^ mix((index % (PERIOD / 8)) as u64)).to_ne_bytes());
+        let (period, rest) = pool.as_mut().split_at_mut(PERIOD);
+        for (index, word) in period.chunks_exact_mut(8).enumerate() {
+            word.copy_from_slice(&mix(seed ^ mix(index as u64)).to_ne_bytes());
         }
+        // Beyond the period it starts again, so that a record is in one piece wherever it begins.
+        rest.chunks_mut(PERIOD)
+            .for_each(|again| again.copy_from_slice(&period[..again.len()]));
         let random = mixture.random_bytes(SECTOR, STAMP);
         if random < SECTOR {
             // The same everywhere: btrfs looks at samples first, and does not try where all bytes

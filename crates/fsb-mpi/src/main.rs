@@ -16,7 +16,7 @@ use fsb_mpi::mpi::MpiRank;
 use fsb_mpi::simulation::simulate;
 use fsb_mpi::suite::{Request, Suite};
 use fsb_mpi::text;
-use fsb_mpi::watch::{Watch, kill_this_rank};
+use fsb_mpi::watch::{Watch, kill_this_rank, print_line};
 use fsb_report::summary::Summary;
 use fsb_report::{FORMATS, Report, WIDTH, text as report_text};
 use fsb_store::{ResultOwner, RunDirectory};
@@ -176,7 +176,7 @@ fn measure(run: &Run) -> ExitCode {
 
 /// Prints an error, and returns the exit code.
 fn complain(code: u8, message: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "error: {message}");
+    print_line(&format!("error: {message}"));
     ExitCode::from(code)
 }
 
@@ -302,7 +302,7 @@ impl JobStore for Store {
     }
 
     fn progress(&mut self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "{text}");
+        print_line(text);
     }
 }
 

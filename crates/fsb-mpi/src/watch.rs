@@ -83,16 +83,20 @@ impl Drop for Watch {
     }
 }
 
+/// Prints a line to stderr in one call, which the lines of other ranks do not divide.
+pub fn print_line(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
 /// Prints what was overdue, and kills this process. The launcher of the job then ends all other
 /// ranks, also one that is stopped. MPI_Abort may not be called here: the main thread may be inside
 /// MPI.
 pub fn kill_this_rank(rank: usize, limit: Duration, activity: &str) {
     let seconds = limit.as_secs_f64();
-    let _ = writeln!(
-        std::io::stderr(),
+    print_line(&format!(
         "error: rank {rank} has not finished within {seconds} s: {activity}\nhelp: a rank hangs; if the work needs more \
          time, use a larger --timeout"
-    );
+    ));
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
 }
 

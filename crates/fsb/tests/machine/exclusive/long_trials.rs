@@ -104,7 +104,7 @@ fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() 
         [[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '4K'\naccess = 'random'\nrate = '5000/s'\n\
         [[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '4K'\naccess = 'random'\nrate = '10000000/s'\n\
         [[workload]]\nname = 'write'\nfile_size = '16M'\nblock_size = '4K'\noverwrite = true\ndurability = 'each'\n\
-        sample_time = '1s'\nlabel = 'writes'\n\
+        sample_time = '5s'\nlabel = 'writes'\n\
         [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
     std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     let output = fsb(scratch.path(), "run plan.toml ext4 --size 1G --out run");
