@@ -150,8 +150,9 @@ impl FileSystemSpec {
 /// Returns whether a word is the path of a mkfs program: all of them have names like mkfs.ext4,
 /// mke2fs and mkntfs. No other program runs in the place of one.
 pub fn is_mkfs(word: &str) -> bool {
-    word.rsplit_once('/')
-        .is_some_and(|(_, name)| name.starts_with("mk"))
+    let is_option = word.starts_with('-') || word.contains('=');
+    let name = word.rsplit_once('/').filter(|_| !is_option);
+    name.is_some_and(|(_, name)| name.starts_with("mk"))
 }
 
 /// The name of a file system that the user's command serves, and the word before that command.
@@ -773,6 +774,7 @@ mod tests {
         assert_eq!(old.mkfs_program(), Some("/opt/e2fsprogs/mke2fs"));
         assert_eq!(old.mkfs_arguments(), ["-m", "0", "-O", "encrypt"]);
         assert_eq!(spec(r#"btrfs,mkfs="/dev/null""#).mkfs_program(), None);
+        assert_eq!(spec(r#"ext4,mkfs="-d/srv/mkdata""#).mkfs_program(), None);
         assert_eq!(spec(r#"xfs,mkfs="-d agcount=8""#).mkfs_program(), None);
         let device = spec("xfs,allocsize=512k@/dev/sdb1");
         assert_eq!(
