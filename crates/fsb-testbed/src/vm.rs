@@ -208,7 +208,8 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
     {
         let member = fs::of_target(spec)?;
         if let Some(tools) = member.tools() {
-            for name in tools.programs() {
+            programs.insert(fs::mkfs(tools, spec)?);
+            for name in tools.programs().skip(1) {
                 programs.insert(program::require(name, tools.package)?);
             }
         }

@@ -196,7 +196,7 @@ pub(crate) fn mkfs(tools: &Tools, spec: &FileSystemSpec) -> Result<PathBuf, Test
             .coded(&fsb_model::error::TOOL_MISSING)
             .field("program", named)
             .tried("looked for a file that can be executed")
-            .advice("correct the path in mkfs=; a virtual machine has the installed programs only")
+            .advice("correct the path in mkfs=")
     })
 }
 

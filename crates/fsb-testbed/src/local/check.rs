@@ -329,9 +329,8 @@ fn check_tools(spec: &FileSystemSpec, member: &dyn FileSystem) -> Result<(), Tes
         return Ok(());
     };
     fs::mkfs(tools, spec)?;
-    // The first one is the installed mkfs program.
-    let named = usize::from(spec.mkfs_program().is_some());
-    let mut others = tools.programs().skip(named);
+    // The first one is the mkfs program.
+    let mut others = tools.programs().skip(1);
     others.try_for_each(|name| program::require(name, tools.package).map(drop))
 }
 
