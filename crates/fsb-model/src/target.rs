@@ -122,8 +122,10 @@ impl FileSystemSpec {
     /// arguments, as in `ext4,mkfs="/opt/e2fsprogs/mkfs.ext4 -m 0"`. Returns `None` if it is the
     /// installed one.
     pub fn mkfs_program(&self) -> Option<&str> {
-        let first = self.mkfs.first().filter(|word| is_mkfs(word));
-        first.map(String::as_str)
+        match self.mkfs.first() {
+            Some(first) if is_mkfs(first) => Some(first),
+            _ => None,
+        }
     }
 
     /// Returns the words of [`FileSystemSpec::mkfs`] after that program.
@@ -151,8 +153,10 @@ impl FileSystemSpec {
 /// mke2fs and mkntfs. No other program runs in the place of one.
 pub fn is_mkfs(word: &str) -> bool {
     let is_option = word.starts_with('-') || word.contains('=');
-    let name = word.rsplit_once('/').filter(|_| !is_option);
-    name.is_some_and(|(_, name)| name.starts_with("mk"))
+    match word.rsplit_once('/') {
+        Some((_, name)) => !is_option && name.starts_with("mk"),
+        None => false,
+    }
 }
 
 /// The name of a file system that the user's command serves, and the word before that command.
