@@ -14,17 +14,25 @@ use crate::common::{
     command, expect_code, fast_plan, read_json, rewrite_trials, scratch, stdout, succeeds, words,
 };
 
-/// Returns a run directory with the targets `a` and `b` and three blocks, made once for all tests.
-fn template() -> &'static Path {
-    static TEMPLATE: OnceLock<TempDir> = OnceLock::new();
-    let directory = TEMPLATE.get_or_init(|| {
+/// A run with the targets `a` and `b` and three blocks, made once for all tests.
+struct Template {
+    record: Value,
+    trials: Vec<u8>,
+}
+
+fn template() -> &'static Template {
+    static TEMPLATE: OnceLock<Template> = OnceLock::new();
+    TEMPLATE.get_or_init(|| {
         let directory = scratch();
         fast_plan(directory.path());
         let run = words("run fast.toml a=null b=null --blocks 3 --seed 1 --out run --quiet");
         succeeds(directory.path(), &run);
-        directory
-    });
-    directory.path()
+        let run = directory.path().join("run");
+        Template {
+            record: read_json(run.join("run.json")),
+            trials: fs::read(run.join("trials.jsonl")).unwrap(),
+        }
+    })
 }
 
 /// A series of runs in a directory of results.
@@ -143,13 +151,13 @@ impl Series {
 }
 
 fn copy_run(to: &Path, at: &str, kernel: &str, factor: f64) {
-    let from = template().join("run");
+    let template = template();
     fs::create_dir(to).unwrap();
-    let mut record = read_json(from.join("run.json"));
+    let mut record = template.record.clone();
     record["segments"][0]["started"] = at.into();
     record["segments"][0]["kernel"] = kernel.into();
     fs::write(to.join("run.json"), record.to_string()).unwrap();
-    fs::copy(from.join("trials.jsonl"), to.join("trials.jsonl")).unwrap();
+    fs::write(to.join("trials.jsonl"), &template.trials).unwrap();
     rewrite_trials(to, |trial| {
         if let Some(value) = trial["metrics"][0]["value"].as_f64() {
             let factor = if trial["target"] == "a" {

@@ -89,7 +89,11 @@ impl Server {
     }
 
     fn start_again(&self) {
-        let options = format!("-k {} -c listen_addresses=''", self.path().display());
+        // A killed server leaves no file outside its directory.
+        let options = format!(
+            "-k {} -c listen_addresses='' -c dynamic_shared_memory_type=mmap",
+            self.path().display()
+        );
         let start = [
             "start",
             "--pgdata",

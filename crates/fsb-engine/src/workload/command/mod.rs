@@ -1373,15 +1373,16 @@ mod tests {
     fn each_run_in_rounds_starts_in_the_state_after_setup_unless_it_reuses_the_directory() {
         let root = tempfile::tempdir().unwrap();
         let command = "test ! -e made && test -e ready && echo more >> data && test $(wc -l < data) = 2 && touch made";
+        let log = root.path().join("log");
+        let setup = format!(
+            "echo one > data; mkdir -p deep/er; echo setup >> {}",
+            log.display()
+        );
         let trial = |reuse: bool, samples: &[u64]| {
             let workload = spec(
                 command,
                 &[
-                    (
-                        "setup",
-                        "echo one > data; mkdir -p deep/er; echo setup >> $FSB_TARGET/../../log"
-                            .into(),
-                    ),
+                    ("setup", setup.as_str().into()),
                     ("prepare", "touch ready".into()),
                     ("verify", "test -e made".into()),
                     (super::PREPARE_INSIDE, true.into()),
@@ -1391,7 +1392,7 @@ mod tests {
             perform_trial(&workload, root.path(), samples)
         };
         trial(false, &[1, 1, 3, 2]).unwrap();
-        let log = fs::read_to_string(root.path().join("log")).unwrap();
+        let log = fs::read_to_string(&log).unwrap();
         assert_eq!(log.lines().count(), 7, "setup ran for each of seven runs");
         assert!(!root.path().join("fsb-set").exists(), "nothing is left");
         trial(true, &[1]).unwrap();
