@@ -732,6 +732,10 @@ impl<'v> Anonymiser<'v> {
                 self.options(options);
                 let (program, arguments) = mkfs.split_at_mut(mkfs_words);
                 self.server_command(program);
+                // It stays a program.
+                if let Some(word) = program.first_mut().filter(|word| !word.contains('/')) {
+                    word.insert_str(0, "./");
+                }
                 self.arguments(arguments);
                 tune.iter_mut().for_each(|words| self.arguments(words));
                 self.medium(medium);
@@ -1206,7 +1210,7 @@ mod tests {
                     { "name": "hostile7", "directory": "/srv/hostile7" },
                     { "name": "ext4@/dev/disk/by-id/hostile7", "controls": { "services": "hostile7.timer" },
                       "file_system": { "fs": "ext4", "options": ["noatime", "journal_path=/dev/hostile7"],
-                        "mkfs": ["-L", "hostile7", "-Uhostile7", "-O", "^has_journal", "-b", "4096"],
+                        "mkfs": ["/hostile7/mke2fs", "-L", "hostile7", "-Uhostile7", "-O", "^has_journal", "-b", "4096"],
                         "tune": [["-L", "hostile7"]], "journal": { "name": "device", "argument": "/dev/hostile7-j" },
                         "medium": { "name": "device", "argument": "/dev/disk/by-id/hostile7" } } },
                     { "name": "xfs,noatime", "file_system": { "fs": "xfs", "options": ["noatime"] } },
@@ -1347,7 +1351,7 @@ mod tests {
             .iter()
             .map(|target| target.name.as_str())
             .collect();
-        let options = r#"journal_path=removed,mkfs="-L removed -Uremoved -O ^has_journal -b 4096",tune="-L removed""#;
+        let options = r#"journal_path=removed,mkfs="./mke2fs -L removed -Uremoved -O ^has_journal -b 4096",tune="-L removed""#;
         let ext4 = format!(r#"ext4,noatime,{options},journal="/dev/device-2"@/dev/device-1"#);
         assert_eq!(names, ["directory-1", &ext4, "xfs,noatime"]);
         assert_eq!(record.order[0].targets, ["directory-1", "xfs,noatime"]);

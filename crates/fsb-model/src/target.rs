@@ -149,12 +149,14 @@ impl FileSystemSpec {
     }
 }
 
-/// Returns whether a word is the path of a mkfs program: all of them have names like mkfs.ext4,
-/// mke2fs and mkntfs. No other program runs in the place of one.
+/// Returns whether a word is the path of a mkfs program: it begins with `/`, `./` or `../`, and its
+/// name with `mk`, as in mkfs.ext4, mke2fs and mkntfs. No other program takes the place of one.
 pub fn is_mkfs(word: &str) -> bool {
-    let is_option = word.starts_with('-') || word.contains('=');
+    let is_path = ["/", "./", "../"]
+        .iter()
+        .any(|start| word.starts_with(start));
     match word.rsplit_once('/') {
-        Some((_, name)) => !is_option && name.starts_with("mk"),
+        Some((_, name)) => is_path && name.starts_with("mk"),
         None => false,
     }
 }

@@ -244,6 +244,7 @@ impl Recipe {
             .mkfs_command
             .first()
             .and_then(|path| Path::new(path).file_name()?.to_str());
+        let program = program.map(|installed| spec.mkfs_program().unwrap_or(installed));
         let make = program.map(|program| {
             if spec.fs == "zfs" {
                 return command(&pool_words(&made.mkfs_command), &[POOL, DEVICE]);

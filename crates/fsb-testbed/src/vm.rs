@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use fsb_model::run::MediumRecord;
 use fsb_model::target::{COMPOSED, is_setting};
 use fsb_model::units::{show_bytes, show_size};
-use fsb_model::{Medium, Target, TargetKind, Warning};
+use fsb_model::{FileSystemSpec, Medium, Target, TargetKind, Warning};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, memory, program};
 
@@ -191,6 +191,22 @@ const CIPHERS: &[&str] = &[
     "sha512_generic",
 ];
 
+/// Directories of this machine in whose place a guest has others.
+const HIDDEN: [&str; 5] = ["/tmp", "/run", "/dev", "/proc", "/sys"];
+
+/// Refuses a mkfs program that a guest does not see.
+fn check_visible(spec: &FileSystemSpec) -> Result<(), TestbedError> {
+    let path = Path::new(spec.mkfs_program().unwrap_or_default());
+    match HIDDEN.iter().find(|hidden| path.starts_with(hidden)) {
+        None => Ok(()),
+        Some(hidden) => Err(TestbedError::request(format!(
+            "{}: a virtual machine has a {hidden} of its own",
+            path.display()
+        ))
+        .advice("copy the program to another directory")),
+    }
+}
+
 /// Returns the requirements of the targets of `setup` on a guest. If this machine lacks a program,
 /// the error names its package.
 pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
@@ -209,6 +225,7 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
         let member = fs::of_target(spec)?;
         if let Some(tools) = member.tools() {
             programs.insert(fs::mkfs(tools, spec)?);
+            check_visible(spec)?;
             for name in tools.programs().skip(1) {
                 programs.insert(program::require(name, tools.package)?);
             }

@@ -111,7 +111,8 @@ fn unread(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Meas
     let private = abilities.cold == Some(ColdMethod::Remount);
     match seen.device {
         Some((read, _)) if private && profile.reads_only => {
-            let asked = measured.work.bytes as f64 * profile.device_share;
+            // All bytes: a share that a file system might compress would excuse pages that it kept.
+            let asked = measured.work.bytes as f64;
             let examined = profile.files.min(EXAMINED_FILES) as f64 / profile.files.max(1) as f64;
             ((read as f64 - asked).max(0.0) * examined) as u64
         }
@@ -121,9 +122,8 @@ fn unread(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Meas
 
 /// Checks that uncached I/O leaves nothing in the page cache. `found` is the examination before the
 /// work, and `resident_after` are the bytes of the files in memory afterwards, without those that
-/// were only read ahead. Pages that are yet
-/// to be written back are in memory, so that after writes that are not durable only the examination
-/// counts.
+/// were only read ahead. Pages that are yet to be written back are in memory, so that after writes
+/// that are not durable only the examination counts.
 ///
 /// # Errors
 /// The reason why the work was not uncached.
@@ -482,6 +482,18 @@ mod tests {
         let private = Some(ColdMethod::Remount);
         assert_eq!(of(private, 640 << 10), 128 << 10);
         assert_eq!(of(private, 256 << 10), 0, "some came from the cache");
+        let compressible = Profile {
+            device_share: 0.1,
+            ..profile_of_reads()
+        };
+        let cached = Seen {
+            device: Some((512 << 10, 0)),
+            ..Seen::default()
+        };
+        assert_eq!(
+            unread(&compressible, &abilities(private), &cached, &measured),
+            0
+        );
         assert_eq!(of(None, 640 << 10), 0, "others use that device too");
     }
 

@@ -196,7 +196,7 @@ pub(crate) fn mkfs(tools: &Tools, spec: &FileSystemSpec) -> Result<PathBuf, Test
             .coded(&fsb_model::error::TOOL_MISSING)
             .field("program", named)
             .tried("looked for a file that can be executed")
-            .advice("correct the path in mkfs=")
+            .advice("correct the path in mkfs=, or leave it out")
     })
 }
 
@@ -396,9 +396,13 @@ pub fn needed_drivers(targets: &[Target]) -> BTreeSet<&'static str> {
 }
 
 /// Returns the programs without which these targets cannot be made on a machine itself. Optional
-/// targets need none.
+/// targets need none, nor do those that name a mkfs program of their own.
 pub fn needed_tools(targets: &[Target]) -> impl Iterator<Item = &'static Tools> {
-    needed(targets).filter_map(FileSystem::tools)
+    let installed = targets.iter().filter(|target| {
+        let spec = target.file_system();
+        spec.is_none_or(|spec| spec.mkfs_program().is_none())
+    });
+    needed(installed).filter_map(FileSystem::tools)
 }
 
 /// Returns the file system, and the one beneath it.
@@ -409,9 +413,11 @@ pub(crate) fn with_beneath(
     [member].into_iter().chain(beneath)
 }
 
-fn needed(targets: &[Target]) -> impl Iterator<Item = &'static dyn FileSystem> {
+fn needed<'t>(
+    targets: impl IntoIterator<Item = &'t Target>,
+) -> impl Iterator<Item = &'static dyn FileSystem> {
     let specs = targets
-        .iter()
+        .into_iter()
         .filter(|target| !target.optional)
         .filter_map(Target::file_system);
     let members = specs.filter_map(|spec| of_target(spec).ok());

@@ -55,6 +55,7 @@ pub(crate) fn check(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<()
                 .advice("leave out journal=; ext3, ext4, xfs and reiserfs have one"),
         );
     }
+    check_program(member, spec)?;
     if spec.journal.is_some() && !spec.tune.is_empty() {
         return Err(TestbedError::request(
             "a file system with an external journal takes no tune arguments",
@@ -74,6 +75,23 @@ pub(crate) fn check(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<()
         );
     }
     member.check(spec)
+}
+
+/// Refuses a mkfs program for a file system that another command makes.
+fn check_program(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+    let (Some(tools), Some(program)) = (member.tools(), spec.mkfs_program()) else {
+        return Ok(());
+    };
+    if tools.mkfs.starts_with("mk") {
+        return Ok(());
+    }
+    let made_by = format!("{} is made by {}", member.name(), tools.mkfs);
+    Err(
+        TestbedError::request(format!("{made_by}, not by {program}"))
+            .coded(&fsb_model::error::UNKNOWN_OPTION)
+            .field("option", "mkfs")
+            .advice("leave the program out of mkfs="),
+    )
 }
 
 fn check_option(member: &dyn FileSystem, option: &str, all: &[String]) -> Result<(), TestbedError> {

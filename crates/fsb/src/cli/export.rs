@@ -20,6 +20,7 @@ use super::plan_text::{is_plan, read_plan};
 use super::settings::{SettingArguments, TakesSettings};
 use crate::results::print;
 use crate::run::coordinator;
+use crate::run::record::make_programs_absolute;
 use crate::{exit, terminal};
 
 const EXAMPLES: &str = "\
@@ -224,7 +225,7 @@ fn told(export: &Export, directory: &Path) -> String {
 /// Returns the request to another tool for the cases of the plan, each with `units` units.
 fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<ExportRequest> {
     let Resolved {
-        plan,
+        mut plan,
         work,
         placement,
     } = resolved;
@@ -233,6 +234,11 @@ fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<ExportRequest> {
             &code::PLAN_UNFIT,
             "a plan for a virtual machine cannot be exported: the script works on this machine",
         ));
+    }
+    for target in &mut plan.targets {
+        if let TargetKind::FileSystem(spec) = &mut target.kind {
+            make_programs_absolute(spec)?;
+        }
     }
     let image = placement.divided().map_or(plan.size.0, |(_, part)| part);
     let like_disk = (!plan.mkfs_defaults).then_some(plan.like_disk.0);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::error::Tried;
 use fsb_model::run::Segment;
+use fsb_model::target::is_mkfs;
 use fsb_model::{
     FileSystemSpec, Geometry, Place, Plan, RunRecord, TargetKind, Trial, code, errno, failure,
 };
@@ -20,17 +21,6 @@ use super::next_command::advise_on_unwritable;
 
 /// Makes the paths of a plan absolute, because a run may be resumed from another working directory.
 pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
-    let absolute = |path: &Path| {
-        let path = owner::absolute(path)?;
-        // run.json is text; a path that is not UTF-8 could not be found again.
-        path.to_str().ok_or_else(|| {
-            failure::error(
-                &code::INVALID_VALUE,
-                format!("{}: the path is not UTF-8", path.display()),
-            )
-        })?;
-        anyhow::Ok(path)
-    };
     plan.dir = absolute(&plan.dir)?;
     for path in &mut plan.wipe {
         *path = absolute(path)?;
@@ -38,25 +28,36 @@ pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
     for target in &mut plan.targets {
         match &mut target.kind {
             TargetKind::Directory(path) => *path = absolute(path)?,
-            // A program that the user named by its path.
-            TargetKind::FileSystem(spec) => {
-                let commands = [&mut spec.server, &mut spec.init].into_iter();
-                let programs = commands.filter_map(|words| words.first_mut());
-                let mkfs = spec
-                    .mkfs
-                    .first_mut()
-                    .filter(|word| fsb_model::target::is_mkfs(word));
-                for program in programs.chain(mkfs) {
-                    if program.contains('/') {
-                        *program = absolute(Path::new(program.as_str()))?
-                            .to_string_lossy()
-                            .into_owned();
-                    }
-                }
-            }
+            TargetKind::FileSystem(spec) => make_programs_absolute(spec)?,
         }
     }
     Ok(())
+}
+
+/// Makes the paths of the programs absolute that the user named for a target.
+pub fn make_programs_absolute(spec: &mut FileSystemSpec) -> anyhow::Result<()> {
+    let commands = [&mut spec.server, &mut spec.init].into_iter();
+    let programs = commands.filter_map(|words| words.first_mut());
+    let mkfs = spec.mkfs.first_mut().filter(|word| is_mkfs(word));
+    for program in programs.chain(mkfs) {
+        if program.contains('/') {
+            let path = absolute(Path::new(program.as_str()))?;
+            *program = path.to_string_lossy().into_owned();
+        }
+    }
+    Ok(())
+}
+
+fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    let path = owner::absolute(path)?;
+    // run.json is text; a path that is not UTF-8 could not be found again.
+    path.to_str().ok_or_else(|| {
+        failure::error(
+            &code::INVALID_VALUE,
+            format!("{}: the path is not UTF-8", path.display()),
+        )
+    })?;
+    Ok(path)
 }
 
 /// Returns the record, the trials with those of the unfinished block marked, and the number of

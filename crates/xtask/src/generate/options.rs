@@ -22,9 +22,10 @@ last run. The file system is mounted during a run that begins with `mounted`: `t
 of a new journal by the size of the slice; `-J size=8` sets 8 MiB.
 
 The path of a mkfs program before those arguments takes the place of the installed one, so that two builds can be
-compared: `fsb run ext4 'own=ext4,mkfs=\"./misc/mke2fs -t ext4\"'`. Its name begins with `mk`, and it runs as root. `fsb
-bisect --candidates 1.45,1.46,1.47 'ext4,mkfs=\"/opt/e2fsprogs-{}/mkfs.ext4\"' --workload create` finds the version that
-made a difference.
+compared: `fsb run ext4 'own=ext4,mkfs=\"./misc/mke2fs -t ext4\"'`. It begins with `/`, `./` or `../`, from the working
+directory, its name begins with `mk`, and it runs as root. Only mkfs is replaced: tune2fs, e2fsck and what makes an
+external journal stay the installed programs. `fsb bisect --candidates 1.45,1.46,1.47
+'ext4,mkfs=\"/opt/e2fsprogs-{}/mkfs.ext4\"' --workload create` finds the version that made a difference.
 
 `journal=\"/dev/NAME\"`, `journal=loop` and `journal=ram` put the journal of ext3, ext4, xfs or reiserfs on another medium. A
 device that is not empty must be named with `--wipe`. An image has an eighth of `--size`, from 64 MiB to 1 GiB. Targets with

@@ -573,6 +573,7 @@ fn swap_comes_back_with_its_priority() {
     expect_nothing_to_undo(scratch.path());
 
     // A run that ends by itself restores swap by itself.
+    fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
     let again = words("run plan.toml tmpfs --blocks 1 --size 64M --control swap=off -q");
     let output = fsb(
         scratch.path(),
