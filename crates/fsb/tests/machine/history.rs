@@ -89,11 +89,7 @@ impl Server {
     }
 
     fn start_again(&self) {
-        // A killed server leaves no file outside its directory.
-        let options = format!(
-            "-k {} -c listen_addresses='' -c dynamic_shared_memory_type=mmap",
-            self.path().display()
-        );
+        let options = format!("-k {} -c listen_addresses=''", self.path().display());
         let start = [
             "start",
             "--pgdata",
