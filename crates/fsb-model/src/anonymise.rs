@@ -706,10 +706,6 @@ impl<'v> Anonymiser<'v> {
             optional: _,
         } = target;
         let (before, kind_before) = (name.clone(), kind.clone());
-        let mkfs_words = match &kind_before {
-            TargetKind::FileSystem(spec) => spec.mkfs.len() - spec.mkfs_words().len(),
-            TargetKind::Directory(_) => 0,
-        };
         match kind {
             TargetKind::Directory(path) => {
                 let mut text = path.to_string_lossy().into_owned();
@@ -730,13 +726,17 @@ impl<'v> Anonymiser<'v> {
                 self.server_command(server);
                 self.server_command(init);
                 self.options(options);
-                let (program, arguments) = mkfs.split_at_mut(mkfs_words);
-                self.server_command(program);
-                // It stays a program.
-                if let Some(word) = program.first_mut().filter(|word| !word.contains('/')) {
-                    word.insert_str(0, "./");
+                match mkfs.split_first_mut() {
+                    Some((program, arguments)) if target::is_mkfs(program) => {
+                        self.command(std::slice::from_mut(program));
+                        // It stays a program.
+                        if !program.contains('/') {
+                            program.insert_str(0, "./");
+                        }
+                        self.arguments(arguments);
+                    }
+                    _ => self.arguments(mkfs),
                 }
-                self.arguments(arguments);
                 tune.iter_mut().for_each(|words| self.arguments(words));
                 self.medium(medium);
                 if let Some(journal) = journal {

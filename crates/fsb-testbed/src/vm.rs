@@ -224,11 +224,8 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
     {
         let member = fs::of_target(spec)?;
         if let Some(tools) = member.tools() {
-            programs.insert(fs::mkfs(tools, spec)?);
+            programs.extend(fs::programs(tools, spec)?);
             check_visible(spec)?;
-            for name in tools.programs().skip(1) {
-                programs.insert(program::require(name, tools.package)?);
-            }
         }
         if let Some((name, package)) = member.server_program() {
             programs.insert(fs::require_server(name, package)?);

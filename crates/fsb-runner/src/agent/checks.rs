@@ -103,14 +103,18 @@ pub fn direct(profile: &Profile, found: Direct, resident_after: Option<u64>) -> 
     }
 }
 
+/// Returns whether the device serves the target alone. That under a directory serves others, too.
+fn is_private(abilities: &Abilities) -> bool {
+    abilities.cold == Some(ColdMethod::Remount)
+}
+
 /// Returns the bytes of the examined files that the kernel read ahead and the workload did not
 /// read: what the device served beyond what was asked for. The kernel releases pages of uncached
 /// I/O when they are read, so these stay (ext4 with requests in flight, Linux 6.18). Returns 0
 /// where the device serves others, too.
 fn unread(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> u64 {
-    let private = abilities.cold == Some(ColdMethod::Remount);
     match seen.device {
-        Some((read, _)) if private && profile.reads_only => {
+        Some((read, _)) if is_private(abilities) && profile.reads_only => {
             // All bytes: a share that a file system might compress would excuse pages that it kept.
             let asked = measured.work.bytes as f64;
             let examined = profile.files.min(EXAMINED_FILES) as f64 / profile.files.max(1) as f64;
@@ -165,8 +169,7 @@ fn direct_device(
     seen: &Seen,
     measured: &Measured,
 ) -> Result<(), String> {
-    // The device under a directory serves others too.
-    let private = abilities.cold == Some(ColdMethod::Remount);
+    let private = is_private(abilities);
     let asked = measured.work.bytes as f64 * profile.device_share;
     match seen.device {
         Some((read, written)) if private && ((read + written) as f64) < asked * DIRECT_SHARE => {
@@ -258,8 +261,8 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
             "not warm: the NFS client read {read} from the server"
         ));
     }
-    // The device under a directory serves others too, so only residency is evidence there.
-    let private = abilities.cold == Some(ColdMethod::Remount);
+    // Elsewhere, only residency is evidence.
+    let private = is_private(abilities);
     match seen.device {
         Some((read, _))
             if private
@@ -463,59 +466,51 @@ mod tests {
         super::direct(&profile, direct, Some(resident))
     }
 
-    #[test]
-    fn pages_that_were_read_ahead_and_never_read_are_not_kept() {
-        let measured = Measured {
+    /// Work that moved these bytes.
+    fn moved(bytes: u64) -> Measured {
+        Measured {
             work: Measurement {
-                bytes: 512 << 10,
+                bytes,
                 ..Measurement::default()
             },
             ..Measured::default()
+        }
+    }
+
+    /// A device that read and wrote these bytes meanwhile.
+    fn seen_on_device(device: Option<(u64, u64)>) -> Seen {
+        Seen {
+            device,
+            ..Seen::default()
+        }
+    }
+
+    #[test]
+    fn pages_that_were_read_ahead_and_never_read_are_not_kept() {
+        let of = |profile: &Profile, cold, read| {
+            let seen = seen_on_device(Some((read, 0)));
+            unread(profile, &abilities(cold), &seen, &moved(512 << 10))
         };
-        let of = |cold, read| {
-            let seen = Seen {
-                device: Some((read, 0)),
-                ..Seen::default()
-            };
-            unread(&profile_of_reads(), &abilities(cold), &seen, &measured)
-        };
-        let private = Some(ColdMethod::Remount);
-        assert_eq!(of(private, 640 << 10), 128 << 10);
-        assert_eq!(of(private, 256 << 10), 0, "some came from the cache");
+        let (private, reads) = (Some(ColdMethod::Remount), profile_of_reads());
+        assert_eq!(of(&reads, private, 640 << 10), 128 << 10);
+        assert_eq!(
+            of(&reads, private, 256 << 10),
+            0,
+            "some came from the cache"
+        );
         let compressible = Profile {
             device_share: 0.1,
             ..profile_of_reads()
         };
-        let cached = Seen {
-            device: Some((512 << 10, 0)),
-            ..Seen::default()
-        };
-        assert_eq!(
-            unread(&compressible, &abilities(private), &cached, &measured),
-            0
-        );
-        assert_eq!(of(None, 640 << 10), 0, "others use that device too");
+        assert_eq!(of(&compressible, private, 512 << 10), 0);
+        assert_eq!(of(&reads, None, 640 << 10), 0, "others use that device too");
     }
 
     #[test]
     fn io_past_all_caches_is_seen_on_the_device() {
-        let measured = Measured {
-            work: Measurement {
-                bytes: 1 << 20,
-                ..Measurement::default()
-            },
-            ..Measured::default()
-        };
         let of = |cold, device| {
-            direct_device(
-                &profile_of_reads(),
-                &abilities(cold),
-                &Seen {
-                    device,
-                    ..Seen::default()
-                },
-                &measured,
-            )
+            let (profile, seen) = (profile_of_reads(), seen_on_device(device));
+            direct_device(&profile, &abilities(cold), &seen, &moved(1 << 20))
         };
         let private = Some(ColdMethod::Remount);
         assert_eq!(of(private, Some((1 << 20, 0))), Ok(()));

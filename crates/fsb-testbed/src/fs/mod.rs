@@ -200,6 +200,14 @@ pub(crate) fn mkfs(tools: &Tools, spec: &FileSystemSpec) -> Result<PathBuf, Test
     })
 }
 
+/// Finds all programs of a target: mkfs, and those beside it.
+pub(crate) fn programs(tools: &Tools, spec: &FileSystemSpec) -> Result<Vec<PathBuf>, TestbedError> {
+    // The first name is that of the installed mkfs program.
+    let others = tools.programs().skip(1);
+    let others = others.map(|name| program::require(name, tools.package));
+    std::iter::once(mkfs(tools, spec)).chain(others).collect()
+}
+
 /// Runs the mkfs program on `device`: its defaults, then `extra`, which therefore takes precedence.
 pub(crate) fn format(
     (tools, mkfs): (&Tools, &Path),

@@ -328,10 +328,7 @@ fn check_tools(spec: &FileSystemSpec, member: &dyn FileSystem) -> Result<(), Tes
     let Some(tools) = member.tools() else {
         return Ok(());
     };
-    fs::mkfs(tools, spec)?;
-    // The first one is the mkfs program.
-    let mut others = tools.programs().skip(1);
-    others.try_for_each(|name| program::require(name, tools.package).map(drop))
+    fs::programs(tools, spec).map(drop)
 }
 
 /// Checks that the file system can be measured on this machine itself.
