@@ -270,7 +270,9 @@ const ALIGNMENT: usize = 4096;
 
 /// Writes parts of a medium once, so that no later write is a first write: incompressible bytes in
 /// each of `parts` of `file`, in large writes, made durable. Each part is a range of byte offsets.
-/// The bytes are a function of the seed. Calls `progress` with the number of bytes written.
+/// The bytes are a function of the seed, and no two blocks of [`ALIGNMENT`] bytes are equal, so that
+/// a device that stores equal blocks once stores all of them. Calls `progress` with the number of
+/// bytes written.
 // A generic function would be compiled with its caller, without the optimisation that tests have
 // for this crate.
 pub fn fill(
@@ -282,13 +284,19 @@ pub fn fill(
     let mut memory = vec![0u8; CHUNK + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let buffer = &mut memory[start..start + CHUNK];
-    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    // To compute new bytes for every write takes as long as a fast disk takes to write them.
+    Pcg64Mcg::seed_from_u64(seed).fill_bytes(buffer);
     let mut done = 0;
     progress(0);
     for part in parts {
         let mut at = part.start;
         while at < part.end {
-            random.fill_bytes(buffer);
+            for (offset, block) in (at..)
+                .step_by(ALIGNMENT)
+                .zip(buffer.chunks_exact_mut(ALIGNMENT))
+            {
+                block[..8].copy_from_slice(&offset.to_le_bytes());
+            }
             let length = (part.end - at).min(CHUNK as u64) as usize;
             write_all_at(file, &buffer[..length], at)?;
             at += length as u64;
