@@ -125,17 +125,14 @@ impl Source for Others {
     }
 
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
-        let here = read_processes(place.roots);
-        match here.iter().any(|process| process.id == place.coordinator) {
-            true => Ok(()),
-            false => Err("the processes of this machine cannot be seen".into()),
-        }
+        processes_around(place)
+            .map(drop)
+            .ok_or_else(|| "the processes of this machine cannot be seen".into())
     }
 
     fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
-        self.probe(place).ok()?;
         let (roots, coordinator) = (place.roots.clone(), place.coordinator);
-        let before = read_processes(&roots);
+        let before = processes_around(place)?;
         Some(Box::new(move || {
             let after = read_processes(&roots);
             let others = used_by_others(&before, &after, coordinator);
@@ -145,6 +142,13 @@ impl Source for Others {
             )
         }))
     }
+}
+
+/// Returns the processes of the machine. Returns `None` if the coordinator is not among them.
+fn processes_around(place: &Watched<'_>) -> Option<Vec<Process>> {
+    let here = read_processes(place.roots);
+    let sees_own = here.iter().any(|process| process.id == place.coordinator);
+    sees_own.then_some(here)
 }
 
 /// Pressure stall information: the time that tasks waited for processors, disks and memory,
@@ -172,9 +176,11 @@ impl Source for Pressure {
     }
 
     fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
-        self.probe(place).ok()?;
         let roots = place.roots.clone();
         let before = pressure_totals(&roots);
+        if before.is_empty() {
+            return None;
+        }
         Some(Box::new(move || {
             let after = pressure_totals(&roots);
             before
