@@ -16,4 +16,4 @@ mod run;
 pub mod sets;
 pub mod summary;
 
-pub use run::{Results, StoredRun};
+pub use run::{Latencies, Results, StoredRun};

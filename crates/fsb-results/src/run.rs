@@ -6,9 +6,19 @@ use fsb_model::RunRecord;
 use fsb_model::publication::Publication;
 use fsb_stats::histogram::{Decoder, Sum};
 use fsb_stats::in_parallel;
-use fsb_store::journal::{self, CompactTrial, Histograms};
+use fsb_store::journal::{self, CompactTrial, Histograms, NoHistograms};
 use fsb_store::{RUN_FILE, Reader, StoreError};
 use rayon::prelude::*;
+
+/// Whether the latencies of trials are read. To add their histograms takes a third of the time of
+/// reading a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Latencies {
+    /// The first trial with latencies of a cell holds those of all its trials.
+    Added,
+    /// No trial holds latencies.
+    LeftOut,
+}
 
 /// A run directory or a published page in memory.
 #[derive(Debug)]
@@ -23,8 +33,7 @@ pub struct StoredRun {
     pub publication: Option<Publication>,
     /// The file that holds the trials: the journal, or the page.
     pub journal_path: PathBuf,
-    /// The trials in the order in which they ended. The first trial with latencies of a cell holds
-    /// those of all its trials.
+    /// The trials in the order in which they ended, with latencies as they were asked for.
     pub trials: Vec<CompactTrial>,
     /// Warnings about skipped data.
     pub warnings: Vec<String>,
@@ -38,9 +47,12 @@ impl StoredRun {
     /// # Errors
     ///
     /// The path holds no run, or the run cannot be read.
-    pub fn read(path: &Path) -> Result<StoredRun, StoreError> {
+    pub fn read(path: &Path, latencies: Latencies) -> Result<StoredRun, StoreError> {
         let mut reader = Reader::open(path)?;
-        let read = in_parallel(|| journal::read::<LatencySums>(&mut reader))?;
+        let read = in_parallel(|| match latencies {
+            Latencies::Added => journal::read::<LatencySums>(&mut reader),
+            Latencies::LeftOut => journal::read::<NoHistograms>(&mut reader),
+        })?;
         Ok(StoredRun {
             path: path.to_owned(),
             identity: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
@@ -97,9 +109,11 @@ impl Results {
     /// # Errors
     ///
     /// The first run, in the order of the paths, that cannot be read.
-    pub fn open(paths: &[PathBuf]) -> Result<Results, StoreError> {
-        let read: Vec<_> =
-            in_parallel(|| paths.par_iter().map(|path| StoredRun::read(path)).collect());
+    pub fn open(paths: &[PathBuf], latencies: Latencies) -> Result<Results, StoreError> {
+        let read: Vec<_> = in_parallel(|| {
+            let paths = paths.par_iter();
+            paths.map(|path| StoredRun::read(path, latencies)).collect()
+        });
         let runs = read.into_iter().collect::<Result<_, _>>()?;
         Ok(Results { runs })
     }

@@ -9,7 +9,7 @@ use fsb_store::journal::CompactTrial;
 
 use crate::directory::{earlier_runs, results_directory};
 use crate::matrices::of_matrices;
-use crate::run::StoredRun;
+use crate::run::{Latencies, StoredRun};
 use crate::{claims, published};
 
 /// Returns the summary of a run, with published results for the same workloads.
@@ -81,11 +81,12 @@ pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
 /// that can be read.
 pub fn last_run(record: &RunRecord, run: &Path) -> Option<StoredRun> {
     let last = earlier_runs(record, &results_directory(run)?).pop()?;
-    StoredRun::read(&last.path).ok()
+    StoredRun::read(&last.path, Latencies::Added).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fs;
 
     use fsb_store::{RUN_FILE, TRIALS_FILE};
@@ -126,7 +127,7 @@ mod tests {
             .collect();
         fs::write(directory.path().join(TRIALS_FILE), journal).unwrap();
         let whole = fsb_store::read(directory.path()).unwrap();
-        let stored = StoredRun::read(directory.path()).unwrap();
+        let stored = StoredRun::read(directory.path(), Latencies::Added).unwrap();
         assert!(
             stored
                 .trials
@@ -138,5 +139,11 @@ mod tests {
         let expected = of_run_in_memory(&whole.record, &whole.trials);
         assert!(expected.cases[0].cells[0].latency[0].n == 1500);
         assert_eq!(of_trials(&stored.record, &stored.trials, None), expected);
+        let without = StoredRun::read(directory.path(), Latencies::LeftOut).unwrap();
+        let mut trials = stored.trials;
+        for trial in &mut trials {
+            trial.set_latency(BTreeMap::new());
+        }
+        assert_eq!(without.trials, trials, "all else is read");
     }
 }

@@ -7,7 +7,7 @@ use fsb_model::setting::THETA;
 use fsb_report::choice::Choice;
 use fsb_report::{Report, html};
 use fsb_results::comparison::{Choices, Comparison};
-use fsb_results::{StoredRun, sets, summary};
+use fsb_results::{Latencies, StoredRun, sets, summary};
 use fsb_stats::compare::Single;
 
 /// Returns the report of a run as a page.
@@ -16,7 +16,7 @@ use fsb_stats::compare::Single;
 ///
 /// The reason why there is none, for the reader of the page.
 pub fn run(source: &Path) -> Result<String, String> {
-    let run = StoredRun::read(source).map_err(|error| error.to_string())?;
+    let run = StoredRun::read(source, Latencies::Added).map_err(|error| error.to_string())?;
     if Choice::from_run(&run.record, &run.trials).is_some() {
         return Err(format!(
             "A race has no page: fsb report {} prints it.",

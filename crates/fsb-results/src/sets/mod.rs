@@ -24,7 +24,7 @@ use fsb_store::{RUN_FILE, TRIALS_FILE};
 use fsb_model::{code, failure};
 
 use crate::matrices::Workloads;
-use crate::run::{Results, StoredRun};
+use crate::run::{Latencies, Results, StoredRun};
 use crate::summary::low_trust;
 use argument::Argument;
 use conditions::SidedRun;
@@ -86,13 +86,19 @@ pub struct Origin {
 }
 
 /// Reads the sets that the arguments name, without the settings `ignored`: rows that differ in them
-/// alone become the same. Wrong arguments and unreadable files are errors of the request.
-pub fn read(arguments: &[OsString], trust: Trust, ignored: &[String]) -> anyhow::Result<Sets> {
+/// alone become the same. Without `latencies`, those of fsb's runs are left out; their percentiles
+/// are values and stay. Wrong arguments and unreadable files are errors of the request.
+pub fn read(
+    arguments: &[OsString],
+    trust: Trust,
+    latencies: Latencies,
+    ignored: &[String],
+) -> anyhow::Result<Sets> {
     let arguments = arguments
         .iter()
         .map(|text| Argument::parse(text))
         .collect::<Result<Vec<_>, _>>()?;
-    read_arguments(arguments, trust, Ignored::new(ignored))
+    read_arguments(arguments, trust, latencies, Ignored::new(ignored))
 }
 
 /// The state of a file that a writer changes.
@@ -138,19 +144,25 @@ pub fn read_named(sets: &[(&str, &[PathBuf])]) -> anyhow::Result<Sets> {
         name: Some((*name).to_owned()),
         paths: paths.to_vec(),
     });
-    read_arguments(arguments.collect(), Trust::Unknown, Ignored::default())
+    read_arguments(
+        arguments.collect(),
+        Trust::Unknown,
+        Latencies::Added,
+        Ignored::default(),
+    )
 }
 
 fn read_arguments(
     arguments: Vec<Argument>,
     trust: Trust,
+    latencies: Latencies,
     mut ignored: Ignored,
 ) -> anyhow::Result<Sets> {
     let mut warnings = source::bare_files(&arguments);
     let mut sources = Vec::new();
     let mut stamps = Stamps::default();
     for argument in arguments {
-        sources.push(find(argument, &mut stamps, &mut warnings)?);
+        sources.push(find(argument, latencies, &mut stamps, &mut warnings)?);
     }
     warnings.extend(in_two_sets(&sources));
     let of_runs = sources
@@ -315,6 +327,7 @@ pub fn results_of(text: &OsStr) -> anyhow::Result<Named> {
 /// Finds the files and runs behind an argument, each once.
 fn find(
     argument: Argument,
+    latencies: Latencies,
     stamps: &mut Stamps,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<Source> {
@@ -362,7 +375,7 @@ fn find(
             ),
         ));
     }
-    let runs = Results::open(&runs)?.runs;
+    let runs = Results::open(&runs, latencies)?.runs;
     Ok(Source {
         argument,
         files,

@@ -17,7 +17,7 @@ use super::ignored::Ignored;
 use super::own::OwnRun;
 use crate::directory::{SET_FILE, results_directory, unchanged_runs};
 use crate::matrices::Workloads;
-use crate::run::StoredRun;
+use crate::run::{Latencies, StoredRun};
 
 /// One argument, with its files found and its run directories read.
 pub(super) struct Source {
@@ -151,7 +151,7 @@ pub fn earlier_runs(compared: &[StoredRun]) -> Option<Variation> {
     let paths = paths.split_off(paths.len().saturating_sub(MOST_EARLIER_RUNS));
     let runs: Vec<OwnRun> = paths
         .iter()
-        .filter_map(|path| StoredRun::read(path).ok())
+        .filter_map(|path| StoredRun::read(path, Latencies::LeftOut).ok())
         .map(OwnRun::new)
         .collect();
     if runs.len() < fsb_stats::FEWEST_RUNS_JUDGED {

@@ -13,6 +13,7 @@ use fsb_model::{code, failure, nearest, shell};
 use fsb_report::csv::values;
 use fsb_report::show::entry;
 use fsb_report::{DataFile, Report, WIDTH, change_of, condition_text, find, mark, text};
+use fsb_results::Latencies;
 use fsb_results::acknowledged::{Acknowledgements, LARGEST, today};
 use fsb_results::comparison::{Choices, Comparison, NothingInCommon, TargetByTarget};
 use fsb_results::sets::{self, Sets, Trust};
@@ -115,7 +116,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     } else {
         Trust::Unknown
     };
-    let read = sets::read(&arguments.sets, trust, &arguments.ignore)?;
+    // The table of all sets on a terminal has none.
+    let latencies = match arguments.detail.is_none() && destinations.iter().all(is_screen) {
+        true => Latencies::LeftOut,
+        false => Latencies::Added,
+    };
+    let read = sets::read(&arguments.sets, trust, latencies, &arguments.ignore)?;
     for destination in &destinations {
         if let Destination::File(path, _) = destination {
             spare_inputs(path, &read.files)?;

@@ -14,7 +14,7 @@ use fsb_report::fleet::{Fleet, HostResult, LeftOut, page, screen};
 use fsb_report::summary::Summary;
 use fsb_report::{WIDTH, fleet_figures};
 use fsb_results::directory::SET_FILE;
-use fsb_results::{StoredRun, sets};
+use fsb_results::{Latencies, StoredRun, sets};
 use fsb_runner::plan_file::PlanFile;
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::{RUN_FILE, Reader, owner};
@@ -221,7 +221,7 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, path: &Path) -> anyhow::Result<HostResult> {
-        let run = StoredRun::read(path)?;
+        let run = StoredRun::read(path, Latencies::Added)?;
         run.warnings.iter().for_each(say_warning);
         let first = run
             .record

@@ -34,8 +34,8 @@ use crate::message::{notify, say_warning};
 use crate::output::make_directory;
 use crate::results::{DocumentFormat, json_text, print, print_data};
 use crate::{exit, terminal};
-use fsb_results::StoredRun;
 use fsb_results::sets::{self, Found};
+use fsb_results::{Latencies, StoredRun};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -399,7 +399,7 @@ fn entries(
                 let message = format!("--at: {} records its own time", path.display());
                 return Err(failure::error(&code::CONFLICT, message));
             }
-            let run = StoredRun::read(path)?;
+            let run = StoredRun::read(path, Latencies::LeftOut)?;
             run.warnings.iter().for_each(say_warning);
             match series::entry_of_run(&run.record, &run.trials, &run.identity, labels.clone()) {
                 Ok(entry) => Ok(vec![entry]),

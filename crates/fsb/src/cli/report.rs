@@ -7,7 +7,7 @@ use fsb_compat::identify_file;
 use fsb_model::{code, failure, nearest};
 use fsb_report::choice::Choice;
 use fsb_report::{Report, commands};
-use fsb_results::{StoredRun, directory, summary};
+use fsb_results::{Latencies, StoredRun, directory, summary};
 use fsb_store::{NO_RUN, StoreError, owner};
 
 use crate::message::say_warning;
@@ -45,7 +45,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if directory.join(bisect::FILE).is_file() {
         return report_bisection(&directory, arguments);
     }
-    let run = StoredRun::read(&directory).map_err(|error| of_no_run(&directory, error))?;
+    let run = StoredRun::read(&directory, Latencies::Added)
+        .map_err(|error| of_no_run(&directory, error))?;
     run.warnings.iter().for_each(say_warning);
     if let Some(only) = &arguments.commands {
         print_commands(&run, only.as_deref())?;

@@ -4,7 +4,7 @@ mod parallel;
 mod versus;
 mod work;
 
-use fsb_results::{StoredRun, summary};
+use fsb_results::{Latencies, StoredRun, summary};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -822,7 +822,7 @@ fn set_table(directory: &Path) -> anyhow::Result<String> {
         .iter()
         .filter(|path| is_finished(path))
     {
-        let run = StoredRun::read(path)?;
+        let run = StoredRun::read(path, Latencies::Added)?;
         summaries.push(summary::of_trials(&run.record, &run.trials, None));
     }
     let shown = directory.display();
