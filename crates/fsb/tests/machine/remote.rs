@@ -761,11 +761,31 @@ fn a_killed_fsb_ends_the_run_on_the_host() {
     let host = needs!(Host::start(ROOMY));
     let before = traces();
     let scratch = scratch();
+    let known = connections();
     let child = start_long(&host, scratch.path());
     child.signal(Signal::KILL);
     child.wait();
     host.expect_nothing_left();
     expect_no_traces(&before);
+    // The next connection removes what the killed process could not.
+    let mut next = host.arguments("1");
+    next[2] = "minix".to_owned();
+    next[6] = "next".to_owned();
+    expect_error(&host.run(scratch.path(), &texts(&next)), 3, "remote/unfit");
+    let left = connections();
+    assert!(left.iter().all(|one| known.contains(one)), "{left:?}");
+}
+
+/// Returns the directories of connections of ssh.
+fn connections() -> Vec<String> {
+    let parent = std::env::var_os("XDG_RUNTIME_DIR").unwrap_or_else(|| "/tmp".into());
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut found: Vec<String> = names
+        .filter(|name| name.starts_with("fsb-ssh-") && !name.starts_with("fsb-ssh-test-"))
+        .collect();
+    found.sort();
+    found
 }
 
 #[test]

@@ -3,8 +3,11 @@
 //! background, and a session on it cannot prompt.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -21,6 +24,11 @@ const LOGIN: Duration = Duration::from_secs(150);
 const END: Duration = Duration::from_secs(10);
 /// The number of lines of ssh's errors that a message quotes.
 const QUOTED: usize = 3;
+/// The prefix of the names of directories that hold a connection.
+const DIRECTORY: &str = "fsb-ssh-";
+/// The file in such a directory that the errors of ssh are written to. It is locked as long as the
+/// connection is held.
+const ERRORS: &str = "errors";
 /// The shell commands that describe a host. They change nothing.
 const FACTS: &str = include_str!("facts.sh");
 /// The shell commands that store fsb on a host in a directory of its own, run it, and remove the
@@ -53,6 +61,8 @@ pub struct Connection {
     pub facts: Facts,
     /// Holds the socket of the connection; no other user can enter it.
     directory: TempDir,
+    /// Locked while this process lives, so that no other one removes the directory.
+    _errors: File,
 }
 
 impl Connection {
@@ -63,19 +73,23 @@ impl Connection {
         let parent = parent
             .filter(|parent| parent.len() < 60)
             .unwrap_or_else(|| "/tmp".into());
+        sweep(Path::new(&parent));
         let directory = tempfile::Builder::new()
-            .prefix("fsb-ssh-")
+            .prefix(DIRECTORY)
             .tempdir_in(parent);
         let directory = directory.context("cannot make a directory for the connection")?;
+        // A file, not a pipe: the ssh in the background may keep it open.
+        let errors = directory.path().join(ERRORS);
+        let held = locked(&errors).context("cannot make a file for the errors of ssh")?;
+        let file = held
+            .try_clone()
+            .context("cannot open the file for the errors of ssh")?;
         let mut connection = Connection {
             host: host.to_owned(),
             facts: Facts::default(),
             directory,
+            _errors: held,
         };
-        // A file, not a pipe: the ssh in the background may keep it open.
-        let errors = connection.directory.path().join("errors");
-        let file =
-            std::fs::File::create(&errors).context("cannot make a file for the errors of ssh")?;
         let mut command = connection.ssh();
         command.args([
             "-o",
@@ -197,6 +211,37 @@ impl Drop for Connection {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status();
+    }
+}
+
+/// Creates a locked file. It has its name only when it is locked.
+fn locked(path: &Path) -> io::Result<File> {
+    let unlocked = path.with_extension("new");
+    let file = File::create(&unlocked)?;
+    // Without locks here, a directory that a killed process leaves stays.
+    let _ = file.try_lock();
+    std::fs::rename(unlocked, path)?;
+    Ok(file)
+}
+
+/// Removes the directories of this user's connections that killed processes left.
+fn sweep(parent: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(DIRECTORY.as_bytes())
+            && entry
+                .metadata()
+                .is_ok_and(|found| found.is_dir() && found.uid() == own);
+        // One that has no such file yet was made a moment ago.
+        if is_ours
+            && let Ok(errors) = File::open(entry.path().join(ERRORS))
+            && errors.try_lock().is_ok()
+        {
+            let _ = fsb_store::remove_tree(&entry.path());
+        }
     }
 }
 
