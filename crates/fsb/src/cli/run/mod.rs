@@ -51,9 +51,10 @@ Examples:
 ///
 /// A TARGET is a file system (FS[,OPTION…][@loop|@ram|@/dev/…]) or a directory; PLAN.toml names
 /// targets and workloads in a file. NAME= before a target is its name in the report. The option
-/// mkfs="…" of a file system holds arguments for its mkfs program, and each tune="…" those of a run
-/// of tune2fs after it. A FUSE server is fuse:'COMMAND {dir} {mnt}' over a directory of the file
-/// system that the option over= names, or fuse:'COMMAND {dev} {mnt}' on a device.
+/// mkfs="…" of a file system holds arguments for its mkfs program, after the path of another one if
+/// you have built it: mkfs="./mke2fs -t ext4". Each tune="…" holds those of a run of tune2fs after
+/// it. A FUSE server is fuse:'COMMAND {dir} {mnt}' over a directory of the file system that the
+/// option over= names, or fuse:'COMMAND {dev} {mnt}' on a device.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(override_usage = "fsb run [OPTIONS] [NAME=]TARGET… [-- COMMAND…] | PLAN.toml")]
