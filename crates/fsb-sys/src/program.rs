@@ -79,6 +79,9 @@ fn command(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
     command
         .args(arguments)
         .env("LC_ALL", "C")
+        // rclone 1.60 makes a directory for its settings in the home directory to print its
+        // version.
+        .env("RCLONE_CONFIG", "/dev/null")
         .current_dir("/")
         .stdin(Stdio::null());
     command

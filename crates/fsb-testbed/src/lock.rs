@@ -267,6 +267,16 @@ fn busy(holder: Option<&Holder>) -> TestbedError {
     )
 }
 
+/// Removes the files that show runs of this user that were killed.
+pub(crate) fn sweep() {
+    let user = rustix::process::geteuid().as_raw();
+    for path in lock_directories() {
+        if let Ok(place) = LockDirectory::open(&path, user) {
+            place.sweep();
+        }
+    }
+}
+
 /// Returns a run that measures on this machine now. Returns `None` if there is none.
 pub(crate) fn current_holder() -> Option<String> {
     let own = Holder::current("");

@@ -26,6 +26,7 @@ use fsb_sys::{poll_until, process};
 use crate::control;
 use crate::host;
 use crate::ledger::{self, Owner, Replayed};
+use crate::lock;
 
 /// The hidden argument of the watcher, before the owner of the entries that it replays.
 pub const WATCHER_ARGUMENT: &str = "__watcher";
@@ -115,6 +116,7 @@ pub fn watch_coordinator(owner: Owner) -> i32 {
             left = replay(owner);
             !left.iter().any(Replayed::is_open)
         });
+        lock::sweep();
     }
     i32::from(left.iter().any(Replayed::is_open))
 }

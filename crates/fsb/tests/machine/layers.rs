@@ -204,9 +204,23 @@ fn leaves_nothing(target: &str) {
     wait_until("a measured trial", Duration::from_secs(120), || {
         trials(run).len() > 8
     });
+    let shown = format!("/run/fsb/holder-{}-", child.id());
+    let is_shown = || holders().iter().any(|file| file.starts_with(&shown));
+    assert!(is_shown(), "{:?}", holders());
     child.signal(rustix::process::Signal::KILL);
     child.wait();
     expect_no_traces(&before);
+    wait_until("no file shows the run to others", WAIT, || !is_shown());
+}
+
+/// Returns the files that show runs to others.
+fn holders() -> Vec<String> {
+    let entries = std::fs::read_dir("/run/fsb")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let paths = entries.map(|entry| entry.path().to_string_lossy().into_owned());
+    paths.filter(|path| path.contains("/holder-")).collect()
 }
 
 #[test]
