@@ -40,7 +40,12 @@ pub fn unknown<'a>(
             if all.is_empty() {
                 return format!("unknown {what} '{shown}': there is none");
             }
-            format!("unknown {what} '{shown}': known are {}", all.join(", "))
+            // Names of workloads have commas of their own.
+            let all = match all.iter().any(|name| name.contains(',')) {
+                true => format!("'{}'", all.join("', '")),
+                false => all.join(", "),
+            };
+            format!("unknown {what} '{shown}': known are {all}")
         }
     }
 }
@@ -76,5 +81,10 @@ mod tests {
         );
         assert_eq!(shortened(&"ä".repeat(50)), format!("{}…", "ä".repeat(40)));
         assert!(unknown("file system", "zzzzzz", known).contains("known are ext4, xfs, btrfs"));
+        let with_commas = ["read 1M, cold", "rename"];
+        assert!(
+            unknown("operation", "zzzzzz", with_commas)
+                .ends_with("known are 'read 1M, cold', 'rename'")
+        );
     }
 }

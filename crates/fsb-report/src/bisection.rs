@@ -203,7 +203,17 @@ impl Bisection {
             0 => "no value".to_owned(),
             pairs => {
                 let mean = logs.iter().sum::<f64>() / pairs as f64;
-                minus(&Change::between(libm::exp(mean), None).text())
+                let squares = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>();
+                let speed = minus(&Change::between(libm::exp(mean), None).text());
+                match pairs {
+                    1 => format!("speed {speed}"),
+                    // Pairs were added as long as they informed, so an interval would be too
+                    // narrow.
+                    _ => {
+                        let error = (squares / (pairs * (pairs - 1)) as f64).sqrt();
+                        format!("speed {speed} (standard error {})", percent(error))
+                    }
+                }
             }
         };
         let [earlier, later] = [step.earlier, step.later].map(|at| self.candidates[at].short());
@@ -473,7 +483,7 @@ mod tests {
     fn an_unfinished_bisection_and_ends_without_a_difference_say_so() {
         let text = bisection(None).screen(200);
         assert!(
-            text.starts_with("unfinished: step-001: e against 0123456789: −10 % in 2 pairs"),
+            text.starts_with("unfinished: step-001: e against 0123456789: speed −10 %"),
             "{text}"
         );
         let alike = Ending::EndsAlike { ends: ratio(0.99) };

@@ -84,7 +84,7 @@ pub fn stopping_rule_text(rule: &StoppingRule) -> String {
             };
             let after: Vec<String> = after.iter().map(u32::to_string).collect();
             format!(
-                "{} within {}; interim analyses after {}: a workload ends {ends}, and the run when all have ended",
+                "{} or more within {}; interim analyses after {}: a workload ends {ends}, and the run when all have ended",
                 count(*planned),
                 duration(*budget_seconds),
                 listed(&after)

@@ -314,7 +314,12 @@ pub(crate) fn legend_of_marks(rows: &[Row<'_>], theta: f64) -> Option<String> {
     let columns = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let cases = rows
         .iter()
-        .filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some()))
+        .filter(|row| {
+            // The letters of a row whose baseline has no value compare the others.
+            let has_letter = |mark: &str| mark.contains(|c: char| c.is_ascii_lowercase());
+            let mut cells = row.cells.iter();
+            cells.any(|cell| cell.verdict().is_some() || has_letter(&cell.mark))
+        })
         .count();
     let cases = counted(cases, "case");
     let covered = if columns > 2 {

@@ -481,6 +481,7 @@ fn of_set(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>, set: usize) 
             small: match found.method {
                 Method::Paired | Method::PairedOnSlices => "blocks, paired",
                 Method::PairedRuns => "runs, paired",
+                Method::Welch if found.n == 1 => "run, Welch",
                 Method::Welch => "runs, Welch",
             }
             .to_owned(),

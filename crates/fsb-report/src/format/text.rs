@@ -173,11 +173,13 @@ fn basis(screen: &mut Lines, view: &View<'_>) {
 
 /// Returns the answer and the table of a run that continues, with the verdicts that the run would
 /// have if it ended now; in fewer than [`TABLE_WIDTH`] columns, the answer alone. `made` and
-/// `planned` are numbers of blocks. Returns `None` if nothing is judged yet.
+/// `planned` are numbers of blocks. The marks of the table are explained if `legend` is true.
+/// Returns `None` if nothing is judged yet.
 pub fn answer_so_far(
     report: &Report<'_>,
     (made, planned): (u32, u32),
     width: usize,
+    legend: bool,
 ) -> Option<String> {
     let readable = report.readable();
     let view = readable.view();
@@ -189,7 +191,7 @@ pub fn answer_so_far(
     let mut screen = Lines::new(width, false);
     screen.say(&headline, "", "");
     table(&mut screen, &view, &names);
-    for note in &view.legend {
+    for note in view.legend.iter().filter(|_| legend) {
         screen.say(note, "  ", "  ");
     }
     Some(screen.text())
@@ -198,8 +200,12 @@ pub fn answer_so_far(
 /// Returns the first sentences of [`answer_so_far`].
 fn headline_so_far(view: &View<'_>, (made, planned): (u32, u32)) -> Option<String> {
     let is_judged = view.cells().any(|cell| cell.verdict().is_some());
-    let blocks = counted(planned as usize, "block");
-    is_judged.then(|| format!("So far, {made} of {blocks}: {}", view.headline()))
+    // A budget that holds more blocks than were planned makes more.
+    let blocks = match made < planned {
+        true => format!("{made} of {}", counted(planned as usize, "block")),
+        false => counted(made as usize, "block"),
+    };
+    is_judged.then(|| format!("So far, {blocks}: {}", view.headline()))
 }
 
 /// Returns the table alone, for a run that continues: each row with its present intervals. Verdicts
@@ -702,7 +708,12 @@ mod tests {
         let so_far_in = |blocks, width| {
             let (record, trials) = sample::side_by_side(&["ext4", "xfs"], blocks);
             let summary = Summary::of_run(&record, &trials);
-            answer_so_far(&Report::of_run(&summary, &trials), (blocks, 24), width)
+            answer_so_far(
+                &Report::of_run(&summary, &trials),
+                (blocks, 24),
+                width,
+                width > 40,
+            )
         };
         let so_far = |blocks| so_far_in(blocks, 80);
         assert_eq!(so_far(3), None);

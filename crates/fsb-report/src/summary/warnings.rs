@@ -18,7 +18,7 @@ const NAMED: usize = 3;
 
 fn unfinished(record: &RunRecord) -> String {
     let next = record.completion();
-    format!("the run did not finish: the report shows its saved trials; {next}")
+    format!("unfinished: {next}; the report shows the saved trials")
 }
 
 /// Returns the warnings that may change the meaning of the answer, and those that the trust covers.

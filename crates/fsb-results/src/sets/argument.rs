@@ -500,6 +500,9 @@ pub(super) fn settle_names(wishes: &[Wish]) -> anyhow::Result<Vec<String>> {
 }
 
 fn named_twice(one: &Wish, other: &Wish) -> String {
+    if one.argument == other.argument {
+        return format!("'{}' is given twice: give it once", one.argument);
+    }
     format!(
         "two sets are named '{}' ({} and {}): give each a name of its own (NAME=PATH), or make them one set, with \
          its paths separated by commas (NAME=PATH,PATH)",
@@ -609,10 +612,12 @@ mod tests {
             settle_names(&[given.clone(), derived("b/ext4")]).unwrap(),
             ["ext4", "b/ext4"]
         );
-        let error = settle_names(&[given.clone(), given])
+        let other = Wish::given("ext4".to_owned(), "ext4=b".to_owned());
+        let error = settle_names(&[given, other]).unwrap_err().to_string();
+        assert!(error.contains("two sets are named 'ext4'"), "{error}");
+        let error = settle_names(&[derived("a/x"), derived("a/x")])
             .unwrap_err()
             .to_string();
-        assert!(error.contains("two sets are named 'ext4'"), "{error}");
-        assert!(settle_names(&[derived("a/x"), derived("a/x")]).is_err());
+        assert!(error.ends_with("is given twice: give it once"), "{error}");
     }
 }

@@ -167,7 +167,8 @@ impl Progress {
     }
 
     /// Shows the results so far above the bar after a block: what the terminal has room for of the
-    /// answer with its table, and the table alone. `--verbose` prints the first answer into a log.
+    /// answer with its table and its marks explained, without the explanation, and the table alone.
+    /// `--verbose` prints the first answer into a log.
     fn show_results(&mut self, record: &RunRecord, trials: &[Trial]) {
         let in_log = self.lines && self.verbosity.verbose && !self.is_answered;
         if record.plan.race.is_some() || self.host.is_some() || (self.bar.is_hidden() && !in_log) {
@@ -184,12 +185,12 @@ impl Progress {
         }
         let summary = summary::of_run_in_memory(record, trials);
         let report = Report::of_run(&summary, trials);
-        let answer = |width| {
-            let answer = text::answer_so_far(&report, blocks, width);
+        let answer = |width, legend| {
+            let answer = text::answer_so_far(&report, blocks, width, legend);
             answer.filter(|_| is_analysed)
         };
         if in_log {
-            let Some(answer) = answer(terminal::columns(std::io::stderr())) else {
+            let Some(answer) = answer(terminal::columns(std::io::stderr()), true) else {
                 return;
             };
             self.is_answered = true;
@@ -207,9 +208,10 @@ impl Progress {
         // A line that is as long as the terminal is wide would be two.
         let width = columns.saturating_sub(1).max(1);
         let candidates = [
-            answer(width),
+            answer(width, true),
+            answer(width, false),
             Some(text::table_so_far(&report, columns)),
-            answer(width.min(text::TABLE_WIDTH - 1)),
+            answer(width.min(text::TABLE_WIDTH - 1), false),
         ];
         let shown = candidates
             .into_iter()

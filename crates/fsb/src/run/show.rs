@@ -119,7 +119,10 @@ pub fn keep_partial(
         let made = contents.trials.iter().filter(|trial| trial.counts());
         let made = made.map(|trial| trial.block).max().unwrap_or(0);
         let planned = contents.record.blocks_planned.unwrap_or(made);
-        if let Some(answer) = text::answer_so_far(&report, (made, planned), WIDTH) {
+        // Without verdicts, the screen says why there are none.
+        let answer = text::answer_so_far(&report, (made, planned), WIDTH, true)
+            .or_else(|| (made > 0).then(|| text::screen(&report, WIDTH, false, false)));
+        if let Some(answer) = answer {
             text += &format!("\n{}", answer.trim_end());
         }
         if let Ok(page) = written {
