@@ -270,9 +270,8 @@ const ALIGNMENT: usize = 4096;
 
 /// Writes parts of a medium once, so that no later write is a first write: incompressible bytes in
 /// each of `parts` of `file`, in large writes, made durable. Each part is a range of byte offsets.
-/// The bytes are a function of the seed, and no two blocks of [`ALIGNMENT`] bytes are equal, so that
-/// a device that stores equal blocks once stores all of them. Calls `progress` with the number of
-/// bytes written.
+/// The bytes are a function of the seed. No two blocks of [`ALIGNMENT`] bytes are equal, because a
+/// device may store equal blocks once. Calls `progress` with the number of bytes written.
 // A generic function would be compiled with its caller, without the optimisation that tests have
 // for this crate.
 pub fn fill(
