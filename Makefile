@@ -10,8 +10,9 @@ XTASK = $(CARGO) build --quiet --locked --workspace --bin xtask && $(TARGET)/deb
 
 run: build  ## compare ext4, xfs and btrfs
 	@scripts/install run
-	@# With exit code 4 some trials have no value, as the report says. The answer is there.
-	@scripts/as-root $(TARGET)/quick-build/fsb run ext4 xfs btrfs || { code=$$?; [ $$code = 4 ] || exit $$code; }
+	@# The report names the trials without a value. They are no reason to call what make did an error.
+	@scripts/as-root $(TARGET)/quick-build/fsb run ext4 xfs btrfs || \
+		{ code=$$?; [ $$code = 4 ] || exit $$code; echo 'some trials have no value: fsb ended with exit code 4'; }
 
 # Everything but the history and its pages: 'make run' does not wait for SQLite, nor for optimised reports.
 build:

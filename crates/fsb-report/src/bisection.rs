@@ -483,7 +483,7 @@ mod tests {
     fn an_unfinished_bisection_and_ends_without_a_difference_say_so() {
         let text = bisection(None).screen(200);
         assert!(
-            text.starts_with("unfinished: step-001: e against 0123456789: speed −10 %"),
+            text.starts_with("unfinished: step-001: e against 0123456789: speed −10 % (standard error 1 %) in 2 pairs"),
             "{text}"
         );
         let alike = Ending::EndsAlike { ends: ratio(0.99) };

@@ -270,8 +270,8 @@ const ALIGNMENT: usize = 4096;
 
 /// Writes parts of a medium once, so that no later write is a first write: incompressible bytes in
 /// each of `parts` of `file`, in large writes, made durable. Each part is a range of byte offsets.
-/// The bytes are a function of the seed. No two blocks of [`ALIGNMENT`] bytes are equal, because a
-/// device may store equal blocks once. Calls `progress` with the number of bytes written.
+/// The bytes are a function of the seed. No two sectors are equal, because a device may store equal
+/// ones once. Calls `progress` with the number of bytes written.
 // A generic function would be compiled with its caller, without the optimisation that tests have
 // for this crate.
 pub fn fill(
@@ -280,21 +280,26 @@ pub fn fill(
     seed: u64,
     progress: &mut dyn FnMut(u64),
 ) -> io::Result<()> {
+    /// Numbers times an odd number are as different as before. This one, 2^64 divided by the golden
+    /// ratio, spreads them over all bits (Knuth, The Art of Computer Programming 3, section 6.4).
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut memory = vec![0u8; CHUNK + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let buffer = &mut memory[start..start + CHUNK];
-    // To compute new bytes for every write takes as long as a fast disk takes to write them.
+    // To compute new bytes for every write takes as long as a fast disk takes to write them, so only
+    // a number in each sector is new.
     Pcg64Mcg::seed_from_u64(seed).fill_bytes(buffer);
     let mut done = 0;
     progress(0);
     for part in parts {
         let mut at = part.start;
         while at < part.end {
-            for (offset, block) in (at..)
-                .step_by(ALIGNMENT)
-                .zip(buffer.chunks_exact_mut(ALIGNMENT))
+            for (offset, sector) in (at..)
+                .step_by(SECTOR as usize)
+                .zip(buffer.chunks_exact_mut(SECTOR as usize))
             {
-                block[..8].copy_from_slice(&offset.to_le_bytes());
+                let number = (offset / SECTOR).wrapping_mul(SPREAD);
+                sector[..8].copy_from_slice(&number.to_le_bytes());
             }
             let length = (part.end - at).min(CHUNK as u64) as usize;
             write_all_at(file, &buffer[..length], at)?;
@@ -442,10 +447,10 @@ mod tests {
         assert_eq!(first.len() as u64, size);
         assert_eq!(first, content(1));
         assert_ne!(first, content(2));
-        // No block repeats, so that nothing can be deduplicated, and every bit is set about half
+        // No sector repeats, so that nothing can be deduplicated, and every bit is set about half
         // the time.
-        let blocks: std::collections::HashSet<_> = first.chunks(4096).collect();
-        assert_eq!(blocks.len(), first.len().div_ceil(4096));
+        let sectors: std::collections::HashSet<_> = first.chunks(SECTOR as usize).collect();
+        assert_eq!(sectors.len(), first.len().div_ceil(SECTOR as usize));
         let ones: u64 = first.iter().map(|byte| u64::from(byte.count_ones())).sum();
         let share = ones as f64 / (8 * size) as f64;
         assert!((0.499..0.501).contains(&share), "{share}");

@@ -267,12 +267,17 @@ fn busy(holder: Option<&Holder>) -> TestbedError {
     )
 }
 
-/// Removes the files that show runs of this user that were killed.
-pub(crate) fn sweep() {
+/// Removes the file that shows a run of this user to others.
+pub(crate) fn hide(owner: Owner) {
     let user = rustix::process::geteuid().as_raw();
+    let holder = Holder {
+        owner,
+        command: String::new(),
+        user: None,
+    };
     for path in lock_directories() {
         if let Ok(place) = LockDirectory::open(&path, user) {
-            place.sweep();
+            place.hide(&holder);
         }
     }
 }

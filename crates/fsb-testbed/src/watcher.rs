@@ -5,8 +5,8 @@
 //! is replayed. The coordinator therefore starts one more process before anything is changed,
 //! outside all namespaces. It holds the read end of a pipe whose other end only the coordinator
 //! holds, and sleeps in `read`. When the coordinator has ended, the watcher waits until no process
-//! of the run can change anything, replays the entries of that run, and ends. A run that ends by
-//! itself ends its watcher.
+//! of the run can change anything, replays the entries of that run, removes the file that shows the
+//! run to others, and ends. A run that ends by itself ends its watcher.
 //!
 //! It has a session of its own, so that neither Ctrl-C nor the kill of a process group reaches it.
 //! It keeps none of the coordinator's files open: not the lock, not the pipes of a shell, no
@@ -116,7 +116,7 @@ pub fn watch_coordinator(owner: Owner) -> i32 {
             left = replay(owner);
             !left.iter().any(Replayed::is_open)
         });
-        lock::sweep();
+        lock::hide(owner);
     }
     i32::from(left.iter().any(Replayed::is_open))
 }

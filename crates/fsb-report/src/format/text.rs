@@ -197,6 +197,11 @@ pub fn answer_so_far(
     Some(screen.text())
 }
 
+/// Returns the first sentences of a report, in lines of `width` columns.
+pub fn headline(report: &Report<'_>, width: usize) -> String {
+    textwrap::fill(&report.readable().view().headline(), width)
+}
+
 /// Returns the first sentences of [`answer_so_far`].
 fn headline_so_far(view: &View<'_>, (made, planned): (u32, u32)) -> Option<String> {
     let is_judged = view.cells().any(|cell| cell.verdict().is_some());
@@ -705,16 +710,13 @@ mod tests {
 
     #[test]
     fn the_answer_so_far_begins_once_something_is_judged() {
-        let so_far_in = |blocks, width| {
+        let so_far_of = |blocks, planned, width, legend| {
             let (record, trials) = sample::side_by_side(&["ext4", "xfs"], blocks);
             let summary = Summary::of_run(&record, &trials);
-            answer_so_far(
-                &Report::of_run(&summary, &trials),
-                (blocks, 24),
-                width,
-                width > 40,
-            )
+            let report = Report::of_run(&summary, &trials);
+            answer_so_far(&report, (blocks, planned), width, legend)
         };
+        let so_far_in = |blocks, width| so_far_of(blocks, 24, width, true);
         let so_far = |blocks| so_far_in(blocks, 80);
         assert_eq!(so_far(3), None);
         let text = so_far(9).unwrap();
@@ -727,6 +729,14 @@ mod tests {
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
         );
+        let short = so_far_of(9, 24, 80, false).unwrap();
+        let legend = text.strip_prefix(&*short).unwrap();
+        assert!(
+            legend.starts_with("  ") && legend.contains("faster or slower"),
+            "{text}"
+        );
+        let all_made = so_far_of(9, 9, 80, true).unwrap();
+        assert!(all_made.starts_with("So far, 9 blocks: "), "{all_made}");
         let narrow = so_far_in(9, 40).unwrap();
         assert!(
             narrow.lines().all(|line| line.chars().count() <= 40) && narrow.contains("Overall"),

@@ -119,9 +119,9 @@ pub fn keep_partial(
         let made = contents.trials.iter().filter(|trial| trial.counts());
         let made = made.map(|trial| trial.block).max().unwrap_or(0);
         let planned = contents.record.blocks_planned.unwrap_or(made);
-        // Without verdicts, the screen says why there are none.
+        // Without verdicts, the headline says why there are none.
         let answer = text::answer_so_far(&report, (made, planned), WIDTH, true)
-            .or_else(|| (made > 0).then(|| text::screen(&report, WIDTH, false, false)));
+            .or_else(|| (made > 0).then(|| text::headline(&report, WIDTH)));
         if let Some(answer) = answer {
             text += &format!("\n{}", answer.trim_end());
         }

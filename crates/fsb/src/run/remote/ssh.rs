@@ -226,6 +226,8 @@ fn locked(path: &Path) -> io::Result<File> {
 
 /// Removes the directories of this user's connections that killed processes left.
 fn sweep(parent: &Path) {
+    /// No directory takes this long to be made.
+    const MAKING: Duration = Duration::from_secs(3600);
     let own = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_ours = entry
@@ -235,11 +237,15 @@ fn sweep(parent: &Path) {
             && entry
                 .metadata()
                 .is_ok_and(|found| found.is_dir() && found.uid() == own);
-        // One that has no such file yet was made a moment ago.
-        if is_ours
-            && let Ok(errors) = File::open(entry.path().join(ERRORS))
-            && errors.try_lock().is_ok()
-        {
+        let is_left = || match File::open(entry.path().join(ERRORS)) {
+            Ok(errors) => errors.try_lock().is_ok(),
+            // It is being made, or its process was killed meanwhile.
+            Err(_) => entry.metadata().is_ok_and(|found| {
+                let age = found.modified().ok().and_then(|made| made.elapsed().ok());
+                age.is_some_and(|age| age > MAKING)
+            }),
+        };
+        if is_ours && is_left() {
             let _ = fsb_store::remove_tree(&entry.path());
         }
     }
