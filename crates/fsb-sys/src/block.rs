@@ -286,8 +286,8 @@ pub fn fill(
     let mut memory = vec![0u8; CHUNK + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let buffer = &mut memory[start..start + CHUNK];
-    // To compute new bytes for every write takes as long as a fast disk takes to write them, so only
-    // a number in each sector is new.
+    // To compute new bytes for every write takes as long as a fast disk takes to write them. Only a
+    // number in each sector is new.
     Pcg64Mcg::seed_from_u64(seed).fill_bytes(buffer);
     let mut done = 0;
     progress(0);
