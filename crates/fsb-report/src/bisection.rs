@@ -1,6 +1,7 @@
 //! A bisection as a document with the schema `fsbench/bisect/1`, and its text.
 
 use fsb_stats::bisection::{Doubt, Ending, Place, Ratio, Search, Settings, Step};
+use fsb_stats::mean_and_sd;
 use serde::{Deserialize, Serialize};
 
 use crate::screen::{WIDTH, paragraph};
@@ -202,17 +203,15 @@ impl Bisection {
         let change = match logs.len() {
             0 => "no value".to_owned(),
             pairs => {
-                let mean = logs.iter().sum::<f64>() / pairs as f64;
-                let squares = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>();
+                let (mean, sd) = mean_and_sd(&logs);
                 let speed = minus(&Change::between(libm::exp(mean), None).text());
-                match pairs {
-                    1 => format!("speed {speed}"),
+                if pairs == 1 {
+                    format!("speed {speed}")
+                } else {
                     // Pairs were added as long as they informed, so an interval would be too
                     // narrow.
-                    _ => {
-                        let error = (squares / (pairs * (pairs - 1)) as f64).sqrt();
-                        format!("speed {speed} (standard error {})", percent(error))
-                    }
+                    let error = sd / (pairs as f64).sqrt();
+                    format!("speed {speed} (standard error {})", percent(error))
                 }
             }
         };

@@ -63,12 +63,15 @@ pub(crate) enum Covered<'a> {
     Named(&'a str),
 }
 
+/// Returns whether a mark has letters, which compare a target with all others of its row.
+pub(crate) fn has_letter(mark: &str) -> bool {
+    mark.contains(|c: char| c.is_ascii_lowercase())
+}
+
 /// Explains the letters and signs that occur among marks.
 pub(crate) fn legend(marks: &[&str], theta: f64, covered: Covered<'_>) -> Option<String> {
     let theta = percent(theta);
-    let has_letters = marks
-        .iter()
-        .any(|mark| mark.contains(|c: char| c.is_ascii_lowercase()));
+    let has_letters = marks.iter().any(|mark| has_letter(mark));
     let (best, unconfirmed) = match covered {
         Covered::Named(_) => (
             "may be the best of its row",

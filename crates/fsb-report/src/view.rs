@@ -316,9 +316,8 @@ pub(crate) fn legend_of_marks(rows: &[Row<'_>], theta: f64) -> Option<String> {
         .iter()
         .filter(|row| {
             // The letters of a row whose baseline has no value compare the others.
-            let has_letter = |mark: &str| mark.contains(|c: char| c.is_ascii_lowercase());
             let mut cells = row.cells.iter();
-            cells.any(|cell| cell.verdict().is_some() || has_letter(&cell.mark))
+            cells.any(|cell| cell.verdict().is_some() || mark::has_letter(&cell.mark))
         })
         .count();
     let cases = counted(cases, "case");

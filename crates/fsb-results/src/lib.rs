@@ -16,4 +16,5 @@ mod run;
 pub mod sets;
 pub mod summary;
 
-pub use run::{Latencies, Results, StoredRun};
+pub use fsb_store::journal::Latencies;
+pub use run::{Results, StoredRun};

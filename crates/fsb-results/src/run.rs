@@ -6,19 +6,9 @@ use fsb_model::RunRecord;
 use fsb_model::publication::Publication;
 use fsb_stats::histogram::{Decoder, Sum};
 use fsb_stats::in_parallel;
-use fsb_store::journal::{self, CompactTrial, Histograms, NoHistograms};
+use fsb_store::journal::{self, CompactTrial, Histograms, Latencies};
 use fsb_store::{RUN_FILE, Reader, StoreError};
 use rayon::prelude::*;
-
-/// Whether the latencies of trials are read. To add their histograms takes a third of the time of
-/// reading a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Latencies {
-    /// The first trial with latencies of a cell holds those of all its trials.
-    Added,
-    /// No trial holds latencies.
-    LeftOut,
-}
 
 /// A run directory or a published page in memory.
 #[derive(Debug)]
@@ -49,10 +39,7 @@ impl StoredRun {
     /// The path holds no run, or the run cannot be read.
     pub fn read(path: &Path, latencies: Latencies) -> Result<StoredRun, StoreError> {
         let mut reader = Reader::open(path)?;
-        let read = in_parallel(|| match latencies {
-            Latencies::Added => journal::read::<LatencySums>(&mut reader),
-            Latencies::LeftOut => journal::read::<NoHistograms>(&mut reader),
-        })?;
+        let read = in_parallel(|| journal::read::<LatencySums>(&mut reader, latencies))?;
         Ok(StoredRun {
             path: path.to_owned(),
             identity: path.canonicalize().unwrap_or_else(|_| path.to_owned()),

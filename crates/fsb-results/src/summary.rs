@@ -7,9 +7,10 @@ use fsb_model::{RunRecord, Trial, WidestInterval};
 use fsb_report::summary::{Summary, SummaryInputs, TrustLevel, case_states};
 use fsb_store::journal::CompactTrial;
 
+use crate::Latencies;
 use crate::directory::{earlier_runs, results_directory};
 use crate::matrices::of_matrices;
-use crate::run::{Latencies, StoredRun};
+use crate::run::StoredRun;
 use crate::{claims, published};
 
 /// Returns the summary of a run, with published results for the same workloads.
@@ -77,11 +78,11 @@ pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
         .collect()
 }
 
-/// Reads the last run of the same plan in the same results directory. Returns `None` without one
-/// that can be read.
+/// Reads the last run of the same plan in the same results directory, whose values are compared.
+/// Returns `None` without one that can be read.
 pub fn last_run(record: &RunRecord, run: &Path) -> Option<StoredRun> {
     let last = earlier_runs(record, &results_directory(run)?).pop()?;
-    StoredRun::read(&last.path, Latencies::Added).ok()
+    StoredRun::read(&last.path, Latencies::LeftOut).ok()
 }
 
 #[cfg(test)]

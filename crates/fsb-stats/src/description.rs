@@ -75,12 +75,13 @@ pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     below * (1.0 - share) + above * share
 }
 
-/// Mean and sample standard deviation, scaled first so that squares neither overflow nor vanish.
+/// Returns the mean and the sample standard deviation of at least one value, scaled first so that
+/// squares neither overflow nor vanish. The deviation of one value is 0.
 ///
 /// The two passes are taken about the first value. The mean of equal values is then that value, and
 /// their deviation is exactly zero. A plain sum would leave a residue, from which a tiny interval
 /// would be computed.
-pub(crate) fn mean_and_sd(values: &[f64]) -> (f64, f64) {
+pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let origin = values[0];
     let shift = values

@@ -63,7 +63,9 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 pub use cache_warm_up::{CacheWarmUp, NoWarmUp, ReadBin, cache_warm_up};
 pub use change_points::{ChangePoint, ChangePoints, Level, RunVariation, change_points};
 pub use comparison::{Comparison, Effect, paired, welch};
-pub use description::{Description, describe, quantile, ratio_of_means, t_interval, t_quantile};
+pub use description::{
+    Description, describe, mean_and_sd, quantile, ratio_of_means, t_interval, t_quantile,
+};
 pub use estimate::{Estimate, NOISY, Noise, Trend, UNRELIABLE, trend};
 pub use excess::{Excess, excess};
 pub use knee::{Knee, knee};

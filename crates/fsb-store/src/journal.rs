@@ -688,20 +688,14 @@ pub trait Histograms: Default + Send {
     fn to_text(&self, sum: &Self::Sum) -> Option<String>;
 }
 
-/// Leaves histograms out.
-#[derive(Debug, Default)]
-pub struct NoHistograms;
-
-impl Histograms for NoHistograms {
-    type Sum = ();
-
-    fn add(&mut self, (): &mut (), _: &str) {}
-
-    fn join(&mut self, (): &mut (), (): ()) {}
-
-    fn to_text(&self, (): &()) -> Option<String> {
-        None
-    }
+/// Whether the latencies of trials are read. To add their histograms takes a third of the time of
+/// reading a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Latencies {
+    /// The first trial with latencies of a cell holds those of all its trials.
+    Added,
+    /// No trial holds latencies.
+    LeftOut,
 }
 
 /// The number of bytes of lines that a thread parses at once.
@@ -711,7 +705,7 @@ const CHUNK: usize = 512 << 10;
 const NAMED: usize = 3;
 
 /// Reads the trials of a run: a damaged line, and a line that repeats another one, are left out
-/// with a warning. Histograms are replaced by their sum.
+/// with a warning. Histograms are replaced by their sum, or left out.
 ///
 /// Lines are parsed by all threads of the rayon pool of this thread. Histograms are most of a
 /// journal. They are added while it is read and never held together.
@@ -719,19 +713,22 @@ const NAMED: usize = 3;
 /// # Errors
 ///
 /// The journal cannot be read, or its first line is damaged.
-pub fn read<H: Histograms>(reader: &mut Reader) -> Result<JournalTrials, StoreError> {
+pub fn read<H: Histograms>(
+    reader: &mut Reader,
+    latencies: Latencies,
+) -> Result<JournalTrials, StoreError> {
     let mut histograms = H::default();
-    let mut without: HashSet<u32> = HashSet::new();
+    let mut without = (latencies == Latencies::Added).then(HashSet::new);
     loop {
-        let pass = Pass::read(reader, &without, &mut histograms)?;
+        let pass = Pass::read(reader, without.as_ref(), &mut histograms)?;
         let mut attempts = Attempts::new(&pass.collector.list);
         attempts.replaced.extend(&pass.repeated);
         // Only a later line shows that a trial does not count. This is rare and takes a second
         // pass.
-        if attempts.replaced == without {
-            return Ok(pass.finish(&attempts.first_good, &histograms));
+        match &mut without {
+            Some(known) if attempts.replaced != *known => *known = attempts.replaced,
+            _ => return Ok(pass.finish(&attempts.first_good, &histograms)),
         }
-        without = attempts.replaced;
     }
 }
 
@@ -761,8 +758,14 @@ struct Parsed<H: Histograms> {
 type Sums<H> = BTreeMap<String, <H as Histograms>::Sum>;
 
 impl<H: Histograms> Slot<H> {
-    /// Parses the lines. Histograms of the lines in `without` are left out.
-    fn parse(&mut self, path: &Path, hasher: &RandomState, without: &HashSet<u32>) -> Parsed<H> {
+    /// Parses the lines. Histograms of the lines in `without` are left out; those of all lines for
+    /// `None`.
+    fn parse(
+        &mut self,
+        path: &Path,
+        hasher: &RandomState,
+        without: Option<&HashSet<u32>>,
+    ) -> Parsed<H> {
         let mut parsed = Parsed {
             collector: TrialCollector::default(),
             identities: Vec::new(),
@@ -788,7 +791,8 @@ impl<H: Histograms> Slot<H> {
                 .identities
                 .push(hasher.hash_one((&trial.id, trial.order)));
             let latency = mem::take(&mut trial.latency);
-            let has_values = trial.has_values() && !without.contains(&(line.number as u32));
+            let is_added = without.is_some_and(|lines| !lines.contains(&(line.number as u32)));
+            let has_values = trial.has_values() && is_added;
             let cell = parsed.collector.push(line.number, trial);
             if has_values && !latency.is_empty() {
                 let place = *places.entry(Arc::as_ptr(cell)).or_insert_with(|| {
@@ -832,7 +836,7 @@ struct Pass<H: Histograms> {
 impl<H: Histograms> Pass<H> {
     fn read(
         reader: &mut Reader,
-        without: &HashSet<u32>,
+        without: Option<&HashSet<u32>>,
         histograms: &mut H,
     ) -> Result<Pass<H>, StoreError> {
         let mut pass = Pass {
@@ -1082,7 +1086,7 @@ mod tests {
         });
         fs::write(directory.path().join(RUN_FILE), record.to_string()).unwrap();
         fs::write(directory.path().join(TRIALS_FILE), lines.concat()).unwrap();
-        read::<Joined>(&mut Reader::open(directory.path())?)
+        read::<Joined>(&mut Reader::open(directory.path())?, Latencies::Added)
     }
 
     /// Joins texts in place of histograms.
@@ -1334,7 +1338,7 @@ mod tests {
             fs::write(directory.path().join(RUN_FILE), record.to_string()).unwrap();
             fs::write(directory.path().join(TRIALS_FILE), encoded(&values).concat()).unwrap();
             let mut reader = Reader::open(directory.path()).unwrap();
-            let stored = read::<Joined>(&mut reader).unwrap();
+            let stored = read::<Joined>(&mut reader, Latencies::Added).unwrap();
             let mut merged = BTreeSet::new();
             for trial in &stored.trials {
                 for text in trial.extras().latency.values() {

@@ -147,7 +147,7 @@ impl RunLock {
 impl Drop for RunLock {
     fn drop(&mut self) {
         if let Some(held) = &self.held {
-            held.place.hide(&self.own);
+            held.place.hide(self.own.owner);
         }
     }
 }
@@ -270,14 +270,9 @@ fn busy(holder: Option<&Holder>) -> TestbedError {
 /// Removes the file that shows a run of this user to others.
 pub(crate) fn hide(owner: Owner) {
     let user = rustix::process::geteuid().as_raw();
-    let holder = Holder {
-        owner,
-        command: String::new(),
-        user: None,
-    };
     for path in lock_directories() {
         if let Ok(place) = LockDirectory::open(&path, user) {
-            place.hide(&holder);
+            place.hide(owner);
         }
     }
 }
@@ -550,7 +545,7 @@ impl LockDirectory {
 
     /// Writes a file that shows the holder to all users.
     pub fn show(&self, holder: &Holder) -> io::Result<()> {
-        let name = file_name(holder);
+        let name = file_name(holder.owner);
         let temporary = format!("{name}.new");
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -572,8 +567,8 @@ impl LockDirectory {
     }
 
     /// Removes that file.
-    pub fn hide(&self, holder: &Holder) {
-        self.remove(&file_name(holder));
+    pub fn hide(&self, owner: Owner) {
+        self.remove(&file_name(owner));
     }
 
     fn remove(&self, name: &str) {
@@ -625,11 +620,8 @@ impl LockDirectory {
     }
 }
 
-fn file_name(holder: &Holder) -> String {
-    format!(
-        "{}{}-{}{}",
-        HOLDER.0, holder.owner.pid, holder.owner.start_time, HOLDER.1
-    )
+fn file_name(owner: Owner) -> String {
+    format!("{}{}-{}{}", HOLDER.0, owner.pid, owner.start_time, HOLDER.1)
 }
 
 /// Refuses a file of another kind, or one that a user other than `uid` could have written.
@@ -760,7 +752,7 @@ mod tests {
         place.show(&own).unwrap();
         assert_eq!(place.living(), std::slice::from_ref(&own));
         place.sweep();
-        place.hide(&own);
+        place.hide(own.owner);
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
 

@@ -191,8 +191,10 @@ pub fn answer_so_far(
     let mut screen = Lines::new(width, false);
     screen.say(&headline, "", "");
     table(&mut screen, &view, &names);
-    for note in view.legend.iter().filter(|_| legend) {
-        screen.say(note, "  ", "  ");
+    if legend {
+        for note in &view.legend {
+            screen.say(note, "  ", "  ");
+        }
     }
     Some(screen.text())
 }

@@ -23,8 +23,9 @@ use fsb_store::{RUN_FILE, TRIALS_FILE};
 
 use fsb_model::{code, failure};
 
+use crate::Latencies;
 use crate::matrices::Workloads;
-use crate::run::{Latencies, Results, StoredRun};
+use crate::run::{Results, StoredRun};
 use crate::summary::low_trust;
 use argument::Argument;
 use conditions::SidedRun;

@@ -15,9 +15,10 @@ use rayon::prelude::*;
 use super::argument::{Argument, Wish, is_glob};
 use super::ignored::Ignored;
 use super::own::OwnRun;
+use crate::Latencies;
 use crate::directory::{SET_FILE, results_directory, unchanged_runs};
 use crate::matrices::Workloads;
-use crate::run::{Latencies, StoredRun};
+use crate::run::StoredRun;
 
 /// One argument, with its files found and its run directories read.
 pub(super) struct Source {
@@ -149,11 +150,12 @@ pub fn earlier_runs(compared: &[StoredRun]) -> Option<Variation> {
         .filter(|path| !known.contains(path))
         .collect();
     let paths = paths.split_off(paths.len().saturating_sub(MOST_EARLIER_RUNS));
-    let runs: Vec<OwnRun> = paths
-        .iter()
-        .filter_map(|path| StoredRun::read(path, Latencies::LeftOut).ok())
-        .map(OwnRun::new)
-        .collect();
+    let mut runs = Vec::new();
+    for path in &paths {
+        if let Ok(run) = StoredRun::read(path, Latencies::LeftOut) {
+            runs.push(OwnRun::new(run));
+        }
+    }
     if runs.len() < fsb_stats::FEWEST_RUNS_JUDGED {
         return None;
     }

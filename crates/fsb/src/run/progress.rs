@@ -207,17 +207,13 @@ impl Progress {
         let (columns, rows) = (usize::from(terminal.ws_col), usize::from(terminal.ws_row));
         // A line that is as long as the terminal is wide would be two.
         let width = columns.saturating_sub(1).max(1);
-        let candidates = [
-            answer(width, true),
-            answer(width, false),
-            Some(text::table_so_far(&report, columns)),
-            answer(width.min(text::TABLE_WIDTH - 1), false),
-        ];
-        let shown = candidates
-            .into_iter()
-            .flatten()
-            .find(|text| fits(text, columns, rows));
-        if let Some(shown) = shown {
+        let fitting = |text: &String| fits(text, columns, rows);
+        let shown = answer(width, true)
+            .filter(fitting)
+            .or_else(|| answer(width, false).filter(fitting))
+            .or_else(|| Some(text::table_so_far(&report, columns)).filter(fitting))
+            .or_else(|| answer(width.min(text::TABLE_WIDTH - 1), false));
+        if let Some(shown) = shown.filter(fitting) {
             self.bar.set_prefix(format!("{shown}\n"));
         }
     }

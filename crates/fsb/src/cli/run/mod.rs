@@ -823,7 +823,7 @@ fn set_table(directory: &Path) -> anyhow::Result<String> {
         .iter()
         .filter(|path| is_finished(path))
     {
-        let run = StoredRun::read(path, Latencies::Added)?;
+        let run = StoredRun::read(path, Latencies::LeftOut)?;
         summaries.push(summary::of_trials(&run.record, &run.trials, None));
     }
     let shown = directory.display();

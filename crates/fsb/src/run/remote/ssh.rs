@@ -230,22 +230,23 @@ fn sweep(parent: &Path) {
     const MAKING: Duration = Duration::from_secs(3600);
     let own = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        let is_ours = entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(DIRECTORY.as_bytes())
-            && entry
-                .metadata()
-                .is_ok_and(|found| found.is_dir() && found.uid() == own);
-        let is_left = || match File::open(entry.path().join(ERRORS)) {
+        let name = entry.file_name();
+        let Ok(found) = entry.metadata() else {
+            continue;
+        };
+        let is_connection = name.as_encoded_bytes().starts_with(DIRECTORY.as_bytes());
+        if !is_connection || !found.is_dir() || found.uid() != own {
+            continue;
+        }
+        let is_left = match File::open(entry.path().join(ERRORS)) {
             Ok(errors) => errors.try_lock().is_ok(),
             // It is being made, or its process was killed meanwhile.
-            Err(_) => entry.metadata().is_ok_and(|found| {
+            Err(_) => {
                 let age = found.modified().ok().and_then(|made| made.elapsed().ok());
                 age.is_some_and(|age| age > MAKING)
-            }),
+            }
         };
-        if is_ours && is_left() {
+        if is_left {
             let _ = fsb_store::remove_tree(&entry.path());
         }
     }
