@@ -362,6 +362,8 @@ pub fn on_two_processors() {
 pub struct Traces {
     mounts: Vec<String>,
     loops: Vec<String>,
+    /// Loop devices of images in memory. As cgroups, those of other lanes' runs look the same.
+    shared_loops: Vec<String>,
     processes: Vec<String>,
     cgroups: Vec<String>,
     shared_memory: Vec<String>,
@@ -381,14 +383,18 @@ pub fn traces() -> Traces {
             .ok()
             .filter(is_ours)
         {
+            // Each image that is attached has another number.
+            let number = fs::read_to_string(entry.path().join("diskseq")).unwrap_or_default();
             loops.push(format!(
-                "{} {}",
+                "{} {} {}",
                 entry.file_name().to_string_lossy(),
+                number.trim(),
                 backing.trim()
             ));
         }
     }
     loops.sort();
+    let (shared_loops, loops) = loops.into_iter().partition(|line| line.contains("/memfd"));
     Traces {
         mounts: mounts
             .lines()
@@ -396,6 +402,7 @@ pub fn traces() -> Traces {
             .map(str::to_owned)
             .collect(),
         loops,
+        shared_loops,
         processes: processes(),
         cgroups: cgroups(),
         shared_memory: shared_memory(),
@@ -478,14 +485,14 @@ impl Traces {
         Traces {
             mounts: new(self.mounts, &before.mounts),
             loops: new(self.loops, &before.loops),
+            shared_loops: new(self.shared_loops, &before.shared_loops),
             processes: new(self.processes, &before.processes),
             cgroups: new(self.cgroups, &before.cgroups),
             shared_memory: new(self.shared_memory, &before.shared_memory),
         }
     }
 
-    /// Returns whether there is nothing but cgroups, which may belong to runs of other lanes: see
-    /// [`expect_no_cgroups`].
+    /// Returns whether there is nothing but what may belong to runs of other lanes.
     fn is_empty(&self) -> bool {
         let lists = [
             &self.mounts,
@@ -497,8 +504,14 @@ impl Traces {
     }
 }
 
-/// Waits until a run has left nothing: the kernel releases things asynchronously.
+/// Waits until a run has left nothing: the kernel releases things asynchronously. See
+/// [`expect_no_cgroups`] for cgroups.
 pub fn expect_no_traces(before: &Traces) {
+    expect_gone(
+        "images in memory are gone",
+        |state| &state.shared_loops,
+        before,
+    );
     let start = Instant::now();
     loop {
         let left = traces().since(before);
@@ -513,17 +526,19 @@ pub fn expect_no_traces(before: &Traces) {
     }
 }
 
-/// Waits until the cgroups that a run made are gone. Those of another lane's runs look the same.
-/// They end with their runs, so each of the present ones must go, and ones that appear meanwhile do
-/// not count.
+/// Waits until the cgroups that a run made are gone.
 pub fn expect_no_cgroups(before: &Traces) {
-    let mut left: Vec<String> = cgroups()
-        .into_iter()
-        .filter(|cgroup| !before.cgroups.contains(cgroup))
-        .collect();
-    wait_until("the cgroups are gone", 2 * WAIT, || {
-        let present = cgroups();
-        left.retain(|cgroup| present.contains(cgroup));
+    expect_gone("the cgroups are gone", |state| &state.cgroups, before);
+}
+
+/// Waits for what runs of other lanes have, too. It ends with its run, so all that is present must
+/// go, and what appears meanwhile does not count.
+fn expect_gone(what: &str, list: impl Fn(&Traces) -> &Vec<String>, before: &Traces) {
+    let mut left = list(&traces()).clone();
+    left.retain(|one| !list(before).contains(one));
+    wait_until(&format!("{what}: {left:?}"), 2 * WAIT, || {
+        let present = traces();
+        left.retain(|one| list(&present).contains(one));
         left.is_empty()
     });
 }
