@@ -721,14 +721,17 @@ pub fn read<H: Histograms>(
     let mut without = (latencies == Latencies::Added).then(HashSet::new);
     loop {
         let pass = Pass::read(reader, without.as_ref(), &mut histograms)?;
+        let Some(known) = &mut without else {
+            return Ok(pass.finish(&HashSet::new(), &histograms));
+        };
         let mut attempts = Attempts::new(&pass.collector.list);
         attempts.replaced.extend(&pass.repeated);
+        if attempts.replaced == *known {
+            return Ok(pass.finish(&attempts.first_good, &histograms));
+        }
         // Only a later line shows that a trial does not count. This is rare and takes a second
         // pass.
-        match &mut without {
-            Some(known) if attempts.replaced != *known => *known = attempts.replaced,
-            _ => return Ok(pass.finish(&attempts.first_good, &histograms)),
-        }
+        *known = attempts.replaced;
     }
 }
 
@@ -736,12 +739,15 @@ pub fn read<H: Histograms>(
 #[derive(Default)]
 struct Slot<H> {
     chunk: Chunk,
+    /// Knows the cells of all chunks: to parse their parameters in each one would take as long as a
+    /// tenth of the lines.
+    collector: TrialCollector,
     histograms: H,
 }
 
 /// The trials of some lines.
 struct Parsed<H: Histograms> {
-    collector: TrialCollector,
+    trials: Vec<CompactTrial>,
     /// The identity of each trial, hashed: its name and its place in run order.
     identities: Vec<u64>,
     /// Histograms of trials with values, by cell in the order of their first trials.
@@ -767,7 +773,7 @@ impl<H: Histograms> Slot<H> {
         without: Option<&HashSet<u32>>,
     ) -> Parsed<H> {
         let mut parsed = Parsed {
-            collector: TrialCollector::default(),
+            trials: Vec::new(),
             identities: Vec::new(),
             sums: Vec::new(),
             damaged: Vec::new(),
@@ -793,7 +799,7 @@ impl<H: Histograms> Slot<H> {
             let latency = mem::take(&mut trial.latency);
             let is_added = without.is_some_and(|lines| !lines.contains(&(line.number as u32)));
             let has_values = trial.has_values() && is_added;
-            let cell = parsed.collector.push(line.number, trial);
+            let cell = self.collector.push(line.number, trial);
             if has_values && !latency.is_empty() {
                 let place = *places.entry(Arc::as_ptr(cell)).or_insert_with(|| {
                     parsed.sums.push((cell.clone(), BTreeMap::new()));
@@ -806,6 +812,7 @@ impl<H: Histograms> Slot<H> {
                 }
             }
         }
+        parsed.trials = mem::take(&mut self.collector.list);
         parsed
     }
 }
@@ -890,7 +897,7 @@ impl<H: Histograms> Pass<H> {
     ) -> Result<(), StoreError> {
         let mut left_out: Vec<(usize, String)> = Vec::new();
         let mut cells: HashMap<*const TrialCell, Arc<TrialCell>> = HashMap::new();
-        for (mut trial, identity) in parsed.collector.list.into_iter().zip(parsed.identities) {
+        for (mut trial, identity) in parsed.trials.into_iter().zip(parsed.identities) {
             let first = *self.seen.entry(identity).or_insert(trial.line);
             if first != trial.line {
                 self.repeated.push(trial.line);

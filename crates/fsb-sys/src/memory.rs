@@ -9,6 +9,20 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymo
 use crate::Roots;
 use crate::error::Refusal;
 
+/// Bytes from which a block of memory is a mapping of its own; glibc begins with this number.
+#[cfg(target_env = "gnu")]
+const OWN_MAPPING: i32 = 128 << 10;
+
+/// Lets each large block that is freed go back to the kernel. By default, glibc raises the size of
+/// such blocks to that of the largest freed one, up to 32 MiB, and keeps smaller ones (mallopt(3)).
+pub fn return_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: It sets a parameter of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MAPPING);
+    }
+}
+
 /// Reads a line of /proc/meminfo, in bytes.
 pub fn meminfo(roots: &Roots, key: &str) -> Option<u64> {
     meminfo_line(&roots.proc_text("meminfo")?, key)

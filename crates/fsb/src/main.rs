@@ -43,6 +43,9 @@ fn main() -> ExitCode {
     if let Some(code) = roles::play(&arguments) {
         return code;
     }
+    // A reader of results holds millions of values for a short time. Workers, which measure, are
+    // roles.
+    fsb_sys::memory::return_large_blocks();
     let chosen =
         message::choose(&arguments).map_err(|why| failure::error(&code::INVALID_VALUE, why));
     match chosen.and_then(|()| cli::main(&arguments)) {
