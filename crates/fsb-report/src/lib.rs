@@ -48,7 +48,7 @@ mod table;
 mod view;
 pub mod visible;
 
-pub use compare::between::{change_of, condition_text, power_of, unjudged_of};
+pub use compare::between::{condition_text, power_of, unjudged_of};
 pub use compare::case_label;
 pub use format::{
     FORMATS, Figure, Format, csv, figures, find, find_by_file_name, fleet_figures, html, json,

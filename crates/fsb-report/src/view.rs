@@ -66,6 +66,8 @@ pub(crate) struct View<'a> {
     pub(crate) problems: &'a [String],
     /// Conditions in which the runs differ: shown before any number.
     pub(crate) conditions: Vec<String>,
+    /// The changes of targets and of their ratios, before the table of all columns.
+    pub(crate) changes: Vec<Changes>,
     /// The trust in the numbers. `None` for comparisons and for runs without a value.
     pub(crate) trust: Option<TrustView>,
     /// The warnings.
@@ -91,6 +93,15 @@ pub(crate) struct TrustView {
     pub(crate) help: Option<String>,
 }
 
+/// Changes of targets, or of their ratios, from one run to another.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    /// `Target by target`.
+    pub(crate) title: &'static str,
+    /// For each set a sentence, and its details.
+    pub(crate) sets: Vec<Vec<String>>,
+}
+
 /// The words for columns and rows, in a run and in a comparison.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Words {
@@ -98,6 +109,8 @@ pub(crate) struct Words {
     pub(crate) column: &'static str,
     /// `workload` or `operation`.
     pub(crate) row: &'static str,
+    /// What the values of a column are made by: `run`, `block`, or `value` if columns differ.
+    pub(crate) value: &'static str,
     /// The number of findings that a screen shows; `elsewhere` names the place of the others.
     pub(crate) shown: usize,
     pub(crate) elsewhere: &'static str,

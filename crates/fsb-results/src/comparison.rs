@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use fsb_report::check::Check;
 use fsb_stats::compare::{
-    Collected, CompareRequest, Document, Single, Variation, compare_collected,
+    Collected, CompareRequest, Document, Single, TargetByTarget, Variation, compare_collected,
 };
 use fsb_stats::{Between, BetweenSource};
 use jiff::civil::Date;
@@ -28,8 +28,6 @@ pub struct Choices<'c> {
     pub baseline: usize,
     /// The operations whose single values are kept.
     pub single: Single<'c>,
-    /// Whether runs with several targets are compared target by target, too.
-    pub by_target: bool,
 }
 
 /// A comparison of sets.
@@ -37,10 +35,8 @@ pub struct Choices<'c> {
 pub struct Comparison {
     /// The sets that were read; their values are in the documents.
     pub read: Sets,
-    /// All sets.
+    /// All sets, and each target beside itself where runs have several.
     pub document: Document,
-    /// Each target beside itself.
-    pub by_target: TargetByTarget,
     /// The sets of other arguments than the baseline's, with the numbers of the arguments.
     elsewhere: Vec<(usize, String)>,
     /// Targets that other arguments lack, with their numbers.
@@ -67,29 +63,28 @@ impl Comparison {
         let absent = absent_targets(&read, baseline);
         let requests = Requests::new(choices.theta, choices.between, &read.runs);
         let all = std::mem::take(&mut read.sets);
-        let shared = shared(&read.origins, baseline).filter(|_| choices.by_target);
+        let shared = shared(&read.origins, baseline);
         // A comparison consumes its sets. Those of one target are in memory twice at a time.
         let by_target = match shared {
             Some(shared) => compared_by_target(&all, &read, &shared, &requests),
             None => Ok(TargetByTarget::default()),
         };
-        let document = compared(all, &read, &requests.of_values(baseline), choices.single)?;
+        let mut document = compared(all, &read, &requests.of_values(baseline), choices.single)?;
         if !document.has_common_values() {
             return Ok(Err(NothingInCommon(contents)));
         }
-        let by_target = by_target?;
+        document.by_target = by_target?;
         Ok(Ok(Comparison {
             read,
             document,
-            by_target,
             elsewhere,
             absent,
         }))
     }
 
     /// Returns the answer of the gate that fails if a set is slower than the baseline, and the
-    /// checks that it sums up. It needs the comparison target by target. Slowdowns that were
-    /// acknowledged and did not expire before the day `today` pass.
+    /// checks that it sums up. Slowdowns that were acknowledged and did not expire before the day
+    /// `today` pass.
     ///
     /// # Errors
     ///
@@ -129,7 +124,7 @@ impl Comparison {
 
     /// Returns the comparisons that a gate judges, and the targets that runs lack.
     fn judged(&self) -> (Vec<Judged<'_>>, Vec<&AbsentTarget>) {
-        let of_targets = &self.by_target.changes;
+        let of_targets = &self.document.by_target.changes;
         if of_targets.is_empty() {
             return (vec![Judged::all(&self.document)], Vec::new());
         }
@@ -329,15 +324,6 @@ fn of_target(read: &Sets, argument: usize, target: &str) -> String {
         origin.argument == argument && origin.target.as_deref() == Some(target)
     });
     found.map_or_else(String::new, |(set, _)| set.name.clone())
-}
-
-/// Comparisons of the targets of two runs.
-#[derive(Debug, Default)]
-pub struct TargetByTarget {
-    /// Each target beside itself.
-    pub changes: Vec<Document>,
-    /// The ratio of each target to the first one beside the same ratio: differences of differences.
-    pub ratios: Vec<Document>,
 }
 
 /// Compares each target with itself, and its ratio to the first target with the same ratio.

@@ -40,7 +40,6 @@ pub fn comparison(before: &[PathBuf], after: &[PathBuf]) -> Result<String, Strin
             between: None,
             baseline: 0,
             single: Single::Lone,
-            by_target: false,
         };
         let Ok(comparison) = Comparison::new(read, &choices)? else {
             anyhow::bail!("nothing to compare: the runs share no operation");

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use fsb_model::units::Bytes;
 use fsb_stats::compare::{
     Condition, ConditionDifference, ConditionValue, Document, Observed, Operation, RunLevel,
-    SetSummary,
+    SetSummary, TargetByTarget,
 };
 use fsb_stats::{BetweenSource, FEWEST_RUNS_JUDGED, Interval, Method, Unjudged, Verdict};
 
 use crate::show::{Change, capital, counted, percent, percent_above};
+use crate::view::Changes;
 
 /// Returns the reason why a comparison of runs has no verdict. Returns `None` if any operation is
 /// judged, or if the cause is not a lack of runs.
@@ -148,9 +149,36 @@ fn between_text(document: &Document) -> Option<String> {
     })
 }
 
+/// Describes the changes of each target, then of each ratio of targets.
+pub(super) fn changes(found: &TargetByTarget) -> Vec<Changes> {
+    let parts = [
+        ("Target by target", &found.changes),
+        (
+            "Ratios of targets (difference in differences)",
+            &found.ratios,
+        ),
+    ];
+    let mut changes = Vec::new();
+    for (title, documents) in parts {
+        let of_document = |document: &Document| -> Vec<Vec<String>> {
+            let others = document.sets.iter();
+            let others = others.filter(|set| set.name != document.baseline);
+            others
+                .map(|set| change_of(document, &set.name))
+                .filter(|lines| !lines.is_empty())
+                .collect()
+        };
+        let sets: Vec<Vec<String>> = documents.iter().flat_map(of_document).collect();
+        if !sets.is_empty() {
+            changes.push(Changes { title, sets });
+        }
+    }
+    changes
+}
+
 /// Describes the changes of a set from the baseline: a sentence, then details. Empty if they have
 /// no operation in common.
-pub fn change_of(document: &Document, set: &str) -> Vec<String> {
+fn change_of(document: &Document, set: &str) -> Vec<String> {
     let runs = |name: &str| {
         let found: Option<&SetSummary> = document.sets.iter().find(|summary| summary.name == name);
         found.map_or(0, |summary| summary.runs)

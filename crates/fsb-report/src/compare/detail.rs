@@ -5,7 +5,7 @@ use fsb_stats::compare::{Cell, CellValue, Classic, Operation};
 use fsb_stats::{describe, t_interval};
 
 use crate::operation::UnitScale;
-use crate::view::{CellView, Detail, DetailLine, Row};
+use crate::view::{CellView, Detail, DetailLine, Row, View};
 
 /// The level of the classic intervals.
 const CLASSIC_LEVEL: f64 = 0.9;
@@ -127,12 +127,13 @@ impl<'a> Single<'a> {
     }
 }
 
-/// Returns one table per file size, with a line per record size and set and a column per run.
-pub(super) fn run_details<'v>(
+/// Returns one table per file size, with a line per record size and set and a column per value.
+pub(super) fn value_details<'v>(
+    view: &'v View<'_>,
     row: &'v Row<'_>,
     operation: &'v Operation,
-    names: &'v [String],
 ) -> impl Iterator<Item = Detail> + 'v {
+    let (names, word) = (&view.names, view.words.value);
     let scale = UnitScale::fit([operation]);
     let mut files: Vec<Option<u64>> = operation.cells.iter().map(|cell| cell.file_size).collect();
     files.sort_unstable();
@@ -142,11 +143,11 @@ pub(super) fn run_details<'v>(
             .map(|bytes| format!(", files of {}", Bytes(bytes)))
             .unwrap_or_default();
         Detail {
-            title: format!("{}{of_file}, every run in {}:", row.label, scale.name),
+            title: format!("{}{of_file}, every {word} in {}:", row.label, scale.name),
             varies: "record size",
             heads: Some(
                 (1..=runs(operation))
-                    .map(|run| format!("run {run}"))
+                    .map(|place| format!("{word} {place}"))
                     .collect(),
             ),
             lines: value_lines(operation, file, names, scale),

@@ -14,6 +14,7 @@ use fsb_model::units::Bytes;
 use fsb_model::{Better, metric};
 use fsb_stats::compare::{
     ALL, BySet, Classic, Document, Finding, Grid, OURS, Operation, SetSummary, Slice,
+    TargetByTarget,
 };
 use fsb_stats::{FEWEST_RUNS_JUDGED, RankingOutcome, Verdict};
 
@@ -32,6 +33,7 @@ pub(crate) use crate::operation::Selection;
 const WORDS: Words = Words {
     column: "set",
     row: "operation",
+    value: "value",
     shown: 10,
     elsewhere: "the formats markdown, html and json",
 };
@@ -57,7 +59,10 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
         })
         .collect();
     let mut view = View {
-        words: WORDS,
+        words: Words {
+            value: value_word(&sets),
+            ..WORDS
+        },
         title: title(&names),
         answer: headline(selection, &names, &rows),
         rows,
@@ -69,6 +74,7 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
         warnings: &document.warnings,
         urgent: document.urgent,
         conditions: document.conditions.iter().map(condition_text).collect(),
+        changes: between::changes(&document.by_target),
         method: method::paragraphs(selection),
         names,
         group_size: 1,
@@ -79,6 +85,17 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
     view.explanation = explanation(&view);
     view.notes = notes(selection);
     view
+}
+
+fn value_word(sets: &[&SetSummary]) -> &'static str {
+    let is_one_run = |set: &&SetSummary| set.blocks.is_some() && set.runs == 1;
+    if sets.iter().all(is_one_run) {
+        "block"
+    } else if sets.iter().all(|set| set.blocks.is_none()) {
+        "run"
+    } else {
+        WORDS.value
+    }
 }
 
 /// Notes on comparisons between runs: the changes they can show, and the remedy where they are not
@@ -205,11 +222,12 @@ pub(crate) fn details<'v>(view: &'v View<'_>) -> impl Iterator<Item = Detail> + 
     view.rows
         .iter()
         .filter(|_| view.in_detail)
-        .flat_map(|row| details_of_row(row, &view.names))
+        .flat_map(|row| details_of_row(view, row))
 }
 
 /// Returns the tables of one operation size by size, then those with every value.
-fn details_of_row<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<Item = Detail> + 'v {
+fn details_of_row<'v>(view: &'v View<'_>, row: &'v Row<'_>) -> impl Iterator<Item = Detail> + 'v {
+    let names = &view.names;
     let operation = row.operation().map(|found| found.operation);
     let slices = operation.into_iter().flat_map(|operation| {
         [
@@ -228,7 +246,7 @@ fn details_of_row<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<It
     judged.chain(
         operation
             .into_iter()
-            .flat_map(|operation| detail::run_details(row, operation, names)),
+            .flat_map(|operation| detail::value_details(view, row, operation)),
     )
 }
 
@@ -283,26 +301,35 @@ pub(crate) fn shortened(document: &Document) -> (Cow<'_, Document>, Releases) {
     if releases.is_empty() {
         return (Cow::Borrowed(document), releases);
     }
-    let shorten = |text: &mut String| *text = releases.shorten(text);
     let mut document = document.clone();
+    shorten_document(&mut document, &releases);
+    let TargetByTarget { changes, ratios } = &mut document.by_target;
+    changes
+        .iter_mut()
+        .chain(ratios)
+        .for_each(|one| shorten_document(one, &releases));
+    (Cow::Owned(document), releases)
+}
+
+fn shorten_document(document: &mut Document, releases: &Releases) {
+    let shorten = |text: &mut String| *text = releases.shorten(text);
     shorten(&mut document.baseline);
     document
         .sets
         .iter_mut()
         .for_each(|set| shorten(&mut set.name));
-    shorten_names(&mut document.coverage.only, &releases);
-    shorten_names(&mut document.missing, &releases);
+    shorten_names(&mut document.coverage.only, releases);
+    shorten_names(&mut document.missing, releases);
     document
         .operations
         .iter_mut()
-        .for_each(|one| shorten_operation(one, &releases));
+        .for_each(|one| shorten_operation(one, releases));
     for found in &mut document.findings {
         [&mut found.text, &mut found.baseline, &mut found.candidate]
             .into_iter()
             .for_each(shorten);
     }
     document.warnings.iter_mut().for_each(shorten);
-    (Cow::Owned(document), releases)
 }
 
 fn shorten_operation(operation: &mut Operation, releases: &Releases) {

@@ -398,7 +398,7 @@ fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
             beside(view)
         ),
         head: names
-            .chain((1..=runs).map(|run| format!("run {run}")))
+            .chain((1..=runs).map(|place| format!("{} {place}", view.words.value)))
             .collect(),
         size: fixed.varies,
         groups: fixed.lines.iter().map(group).collect(),

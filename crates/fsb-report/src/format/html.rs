@@ -203,6 +203,11 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
             more: Vec::new(),
         });
     }
+    blocks.extend(view.changes.iter().map(|found| Block::List {
+        label: found.title,
+        class: "changes",
+        items: found.sets.iter().map(|set| set.join(" ")).collect(),
+    }));
     if !view.rows.is_empty() {
         let rows = view
             .rows

@@ -25,6 +25,11 @@ pub fn render(report: &Report<'_>) -> String {
         .map(|warning| format!("warning: {warning}"))
         .collect();
     list(&mut lines, first.iter().map(String::as_str));
+    for found in &view.changes {
+        lines.extend([format!("{}:", found.title), String::new()]);
+        let sets: Vec<String> = found.sets.iter().map(|set| set.join(" ")).collect();
+        list(&mut lines, sets.iter().map(String::as_str));
+    }
     lines.extend([format!("**{}**", escape(&view.headline())), String::new()]);
     if !view.rows.is_empty() {
         let rows = view

@@ -52,6 +52,7 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     for warning in view.first_warnings() {
         screen.say(&format!("warning: {warning}"), "", "  ");
     }
+    changes(&mut screen, &view);
     screen.say(&view.headline(), "", "");
     if is_single {
         screen.compact();
@@ -92,6 +93,23 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
         }
     }
     screen.text()
+}
+
+/// Prints the changes of targets: the answer to "what changed" precedes the table of all sets.
+fn changes(screen: &mut Lines, view: &View<'_>) {
+    for found in &view.changes {
+        screen.say(&format!("{}:", found.title), "", "");
+        for set in &found.sets {
+            for (place, line) in set.iter().enumerate() {
+                let indent = if place == 0 { "  " } else { "    " };
+                screen.say(line, indent, &format!("{indent}  "));
+            }
+        }
+        screen.gap();
+    }
+    if !view.changes.is_empty() {
+        screen.say("All sets:", "", "");
+    }
 }
 
 /// Prints the end of a run's screen, a line each: targets without a value, the most severe warning,

@@ -25,6 +25,7 @@ const MOST_SECTIONS: usize = 60;
 const WORDS: Words = Words {
     column: "target",
     row: "workload",
+    value: "block",
     shown: 7,
     elsewhere: "the report",
 };

@@ -59,9 +59,30 @@ pub struct Document {
     /// Conditions in which the runs differ, so that a change may come from them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionDifference>,
+    /// The same targets of different runs beside each other; absent unless a run has several.
+    #[serde(skip_serializing_if = "TargetByTarget::is_empty")]
+    pub by_target: TargetByTarget,
     /// Whether all verdicts were removed. The first warning then gives the reason.
     #[serde(skip)]
     pub withheld: bool,
+}
+
+/// Comparisons of the targets of different runs. The table of all sets compares each of them with
+/// one target of one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TargetByTarget {
+    /// Each target beside itself.
+    pub changes: Vec<Document>,
+    /// The ratio of each target to the first one beside the same ratio: differences of differences.
+    pub ratios: Vec<Document>,
+}
+
+impl TargetByTarget {
+    /// Returns whether no target is compared with itself.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.ratios.is_empty()
+    }
 }
 
 /// A condition that was not the same for all runs.

@@ -126,6 +126,7 @@ pub fn compare_collected(
             .zip(missing)
             .collect(),
         conditions: Vec::new(),
+        by_target: TargetByTarget::default(),
         withheld: false,
     })
 }

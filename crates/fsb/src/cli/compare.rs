@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -11,20 +10,19 @@ use fsb_model::setting::THETA;
 use fsb_model::units::parse_percent;
 use fsb_model::{code, failure, nearest, shell};
 use fsb_report::csv::values;
-use fsb_report::show::entry;
-use fsb_report::{DataFile, Report, WIDTH, change_of, condition_text, find, mark, text};
+use fsb_report::{DataFile, Report, WIDTH, condition_text, find, mark, text};
 use fsb_results::Latencies;
 use fsb_results::acknowledged::{Acknowledgements, LARGEST, today};
-use fsb_results::comparison::{Choices, Comparison, NothingInCommon, TargetByTarget};
+use fsb_results::comparison::{Choices, Comparison, NothingInCommon};
 use fsb_results::sets::{self, Sets, Trust};
-use fsb_stats::compare::{Collected, ConditionDifference, Document, Single};
+use fsb_stats::compare::{Collected, Document, Single};
 use fsb_store::{input, owner};
 use serde_json::json;
 
 use super::settings::{self, SettingArguments};
 use crate::message::{notify, say, say_warning};
 use crate::output::{Destination, Destinations, make_directory, report_forms};
-use crate::results::{self, print_data, print_exactly, print_report};
+use crate::results::{self, print_exactly, print_report};
 use crate::{exit, terminal};
 
 /// The format for a terminal.
@@ -137,28 +135,19 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         None if has(&destinations, is_page) => Single::Lone,
         None => Single::None,
     };
-    let is_text = has(&destinations, is_screen);
     let choices = Choices {
         theta,
         between,
         baseline: baseline(&read.sets, arguments.baseline.as_deref())?,
         single,
-        by_target: is_text || is_gate,
     };
-    let mut comparison = Comparison::new(read, &choices)?
+    let comparison = Comparison::new(read, &choices)?
         .map_err(|NothingInCommon(contents)| nothing_to_compare(&contents))?;
-    let document = &mut comparison.document;
     let detail = arguments
         .detail
         .as_deref()
-        .map(|typed| detail(typed, document))
+        .map(|typed| detail(typed, &comparison.document))
         .transpose()?;
-    if is_text && !comparison.by_target.changes.is_empty() {
-        // The answer to "what changed" comes before the table of all sets, and the conditions
-        // before any number.
-        let conditions = std::mem::take(&mut document.conditions);
-        print_data(&by_target_text(&conditions, &comparison.by_target))?;
-    }
     let gate = is_gate.then(|| comparison.gate(&acknowledged, today()));
     let (answer, checks) = gate.transpose()?.unzip();
     let mut report = Report::of_comparison(&comparison.document, detail.as_deref());
@@ -479,53 +468,6 @@ fn table_name(subject: &str, metric: &str, taken: &BTreeSet<String>) -> String {
     let numbered = (2..).map(|number| format!("{stem}-{number}.csv"));
     let mut all = std::iter::once(format!("{stem}.csv")).chain(numbered);
     all.find(|name| !taken.contains(name)).unwrap_or_default()
-}
-
-/// Returns the conditions that differ, the changes of each target, then of each ratio, and the
-/// title of the table that follows.
-fn by_target_text(conditions: &[ConditionDifference], found: &TargetByTarget) -> String {
-    let columns = terminal::columns(std::io::stdout());
-    let mut text = String::new();
-    for condition in conditions {
-        let _ = writeln!(
-            text,
-            "{}",
-            entry("warning: ", &condition_text(condition), columns)
-        );
-    }
-    let parts = [
-        ("Target by target:", &found.changes),
-        (
-            "Ratios of targets (difference in differences):",
-            &found.ratios,
-        ),
-    ];
-    let has_operations =
-        |documents: &&Vec<Document>| documents.iter().any(|found| !found.operations.is_empty());
-    for (title, documents) in parts
-        .iter()
-        .filter(|(_, documents)| has_operations(documents))
-    {
-        let _ = writeln!(text, "{title}");
-        for document in *documents {
-            for set in document
-                .sets
-                .iter()
-                .filter(|set| set.name != document.baseline)
-            {
-                for (place, line) in change_of(document, &set.name).iter().enumerate() {
-                    let indent = if place == 0 { "  " } else { "    " };
-                    let _ = writeln!(text, "{}", entry(indent, line, columns));
-                }
-            }
-        }
-        text.push('\n');
-    }
-    // Without a part before it, the table needs no title.
-    if parts.iter().any(|(_, documents)| has_operations(documents)) {
-        text.push_str("All sets:\n");
-    }
-    text
 }
 
 #[cfg(test)]

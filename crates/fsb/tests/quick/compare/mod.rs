@@ -858,6 +858,20 @@ fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
     assert_eq!(verdicts(&[])[1..], ["not_judged", "not_judged"]);
     assert_ne!(verdicts(&[])[0], "not_judged");
     assert_eq!(verdicts(&["--between", "2%"])[2], "slower");
+    let stated = ["old=old1", "new=new1", "--between", "2%"];
+    let (document, _) = compare(scratch.path(), &stated);
+    let change = &document["by_target"]["changes"][1];
+    assert_eq!(change["baseline"], "old/b");
+    assert_eq!(verdict(&change["operations"][0], "new/b"), "slower");
+    for form in ["text", "markdown", "html"] {
+        let line = [&["compare"][..], &stated, &["--format", form]].concat();
+        let output = unwrapped(&fsb(scratch.path(), &line[..]));
+        let (_, after) = output.split_once("Target by target").expect(form);
+        assert!(
+            after.contains("new/b against old/b, in these runs"),
+            "{form}: {after}"
+        );
+    }
     let output = gate(scratch.path(), "old1", "new1", &["--between", "2%"]);
     expect_code(&output, 1);
     assert_eq!(slower(&output), ["new/b < old/b"]);
