@@ -102,7 +102,7 @@ fn changes(screen: &mut Lines, view: &View<'_>) {
         for set in &found.sets {
             for (place, line) in set.iter().enumerate() {
                 let indent = if place == 0 { "  " } else { "    " };
-                screen.say(line, indent, &format!("{indent}  "));
+                screen.say(line, indent, indent);
             }
         }
         screen.gap();
