@@ -1,10 +1,12 @@
 //! One operation of one workload, in all sets.
 
+use std::borrow::Cow;
+
 use fsb_model::Unit;
 use fsb_stats::Method;
 use fsb_stats::compare::{
     Classic, Colour, Document, Finding, GridAgainst, Operation, Pooled, PooledAgainst, SetSummary,
-    Slice, TVerdict,
+    Slice, TVerdict, TargetByTarget,
 };
 
 use crate::axis;
@@ -147,6 +149,20 @@ impl<'a> Selection<'a> {
                 operation.operation == name || operation.workload.as_deref() == Some(name)
             })
         })
+    }
+
+    /// Returns the comparisons of targets with themselves, of these operations.
+    pub(crate) fn by_target(&self) -> Cow<'a, TargetByTarget> {
+        let all = &self.document.by_target;
+        if self.detail.is_none() {
+            return Cow::Borrowed(all);
+        }
+        let mut found = all.clone();
+        for document in found.changes.iter_mut().chain(&mut found.ratios) {
+            let selection = Selection { document, ..*self };
+            document.operations = selection.operations().cloned().collect();
+        }
+        Cow::Owned(found)
     }
 
     /// Returns the baseline, then the other sets in their order.

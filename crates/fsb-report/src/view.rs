@@ -102,6 +102,13 @@ pub(crate) struct Changes {
     pub(crate) sets: Vec<Vec<String>>,
 }
 
+impl Changes {
+    /// Returns one text for each set.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = String> + '_ {
+        self.sets.iter().map(|set| set.join(" "))
+    }
+}
+
 /// The words for columns and rows, in a run and in a comparison.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Words {
@@ -109,7 +116,7 @@ pub(crate) struct Words {
     pub(crate) column: &'static str,
     /// `workload` or `operation`.
     pub(crate) row: &'static str,
-    /// What the values of a column are made by: `run`, `block`, or `value` if columns differ.
+    /// The word for one value of a column: `block` of one run, `run` of another tool, or `value`.
     pub(crate) value: &'static str,
     /// The number of findings that a screen shows; `elsewhere` names the place of the others.
     pub(crate) shown: usize,

@@ -35,7 +35,7 @@ pub struct Choices<'c> {
 pub struct Comparison {
     /// The sets that were read; their values are in the documents.
     pub read: Sets,
-    /// All sets, and each target beside itself where runs have several.
+    /// All sets, and each target with itself where runs have several.
     pub document: Document,
     /// The sets of other arguments than the baseline's, with the numbers of the arguments.
     elsewhere: Vec<(usize, String)>,
@@ -377,6 +377,11 @@ fn compared_by_target(
             &requests.of_values(place.unwrap_or_default()),
             Single::None,
         )?);
+    }
+    // The document of all sets has the other warnings, and the conditions.
+    for document in found.changes.iter_mut().chain(&mut found.ratios) {
+        document.warnings.truncate(document.urgent);
+        document.conditions.clear();
     }
     Document::hold_together(&mut found.changes);
     Document::hold_together(&mut found.ratios);

@@ -813,6 +813,7 @@ impl<H: Histograms> Slot<H> {
             }
         }
         parsed.trials = mem::take(&mut self.collector.list);
+        self.collector.texts.clear();
         parsed
     }
 }

@@ -15,9 +15,10 @@ const OWN_MAPPING: i32 = 128 << 10;
 
 /// Lets each large block that is freed go back to the kernel. By default, glibc raises the size of
 /// such blocks to that of the largest freed one, up to 32 MiB, and keeps smaller ones (mallopt(3)).
+/// Must be called before other threads start.
 pub fn return_large_blocks() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: It sets a parameter of the allocator.
+    // SAFETY: It sets a parameter of the allocator while no other thread runs.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MAPPING);
     }

@@ -43,8 +43,8 @@ fn main() -> ExitCode {
     if let Some(code) = roles::play(&arguments) {
         return code;
     }
-    // A reader of results holds millions of values for a short time. Workers, which measure, are
-    // roles.
+    // A reader of results holds millions of values for a short time. Roles that measure keep the
+    // default.
     fsb_sys::memory::return_large_blocks();
     let chosen =
         message::choose(&arguments).map_err(|why| failure::error(&code::INVALID_VALUE, why));

@@ -14,6 +14,7 @@ pub(super) const KIND: ChartKind = ChartKind {
 };
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
+    let word = view.words.value;
     let Some(operation) = row.operation().map(|found| found.operation) else {
         return Vec::new();
     };
@@ -40,22 +41,23 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
             "y": values.iter().map(|value| short(value.value / scale.divisor)).collect::<Vec<_>>(),
             "marker": mark(set, 7),
             "line": { "color": color(set), "width": 0.6, "dash": dash(set) },
-            "hovertemplate": format!("{}, run %{{x}}: %{{y}} {}<extra></extra>", plain(set_name), scale.name),
+            "hovertemplate": format!("{}, {word} %{{x}}: %{{y}} {}<extra></extra>", plain(set_name), scale.name),
         }));
     }
     let layout = json!({
-        "xaxis": { "title": { "text": "run" }, "range": [0.4, last as f64 + 0.6], "tick0": 1,
+        "xaxis": { "title": { "text": word }, "range": [0.4, last as f64 + 0.6], "tick0": 1,
                    "dtick": last.div_ceil(12), "showgrid": false, "zeroline": false },
         "yaxis": value_axis(scale.name, lo / scale.divisor, hi / scale.divisor),
     });
     vec![Chart {
         id: format!("{name}-{place}"),
         height: 280,
-        label: format!("{}: every run of every set", row.label),
-        caption: "Every run, in its order. Runs with the same number belong together where sets took turns in blocks."
-            .to_owned(),
+        label: format!("{}: every {word} of every set", row.label),
+        caption: format!(
+            "Every {word}, in its order. Those with the same number belong together where sets took turns in blocks."
+        ),
         key: key(view),
         json: figure(&traces, &layout),
-..Chart::default()
-}]
+        ..Chart::default()
+    }]
 }

@@ -160,15 +160,15 @@ pub(super) fn changes(found: &TargetByTarget) -> Vec<Changes> {
     ];
     let mut changes = Vec::new();
     for (title, documents) in parts {
-        let of_document = |document: &Document| -> Vec<Vec<String>> {
-            let others = document.sets.iter();
-            let others = others.filter(|set| set.name != document.baseline);
-            others
-                .map(|set| change_of(document, &set.name))
-                .filter(|lines| !lines.is_empty())
-                .collect()
-        };
-        let sets: Vec<Vec<String>> = documents.iter().flat_map(of_document).collect();
+        let mut sets = Vec::new();
+        for document in documents {
+            for set in &document.sets {
+                let lines = change_of(document, &set.name);
+                if set.name != document.baseline && !lines.is_empty() {
+                    sets.push(lines);
+                }
+            }
+        }
         if !sets.is_empty() {
             changes.push(Changes { title, sets });
         }
@@ -211,11 +211,11 @@ fn change_of(document: &Document, set: &str) -> Vec<String> {
         .iter()
         .all(|(_, level)| level.verdict == Verdict::NotJudged)
     {
-        let why = levels
-            .iter()
-            .find_map(|(_, level)| level.unjudged)
-            .map(reason);
-        let why = why.unwrap_or_else(|| "too few values".to_owned());
+        let mut unjudged = levels.iter().filter_map(|(_, level)| level.unjudged);
+        let why = match document.withheld {
+            true => "withheld (see the warnings)".to_owned(),
+            false => (unjudged.next()).map_or_else(|| "too few values".to_owned(), reason),
+        };
         return vec![
             format!("{head}: not judged, {why}."),
             format!("{}.", with(&|_| true).join("; ")),

@@ -74,7 +74,7 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
         warnings: &document.warnings,
         urgent: document.urgent,
         conditions: document.conditions.iter().map(condition_text).collect(),
-        changes: between::changes(&document.by_target),
+        changes: between::changes(&selection.by_target()),
         method: method::paragraphs(selection),
         names,
         group_size: 1,

@@ -206,7 +206,7 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
     blocks.extend(view.changes.iter().map(|found| Block::List {
         label: found.title,
         class: "changes",
-        items: found.sets.iter().map(|set| bound(&set.join(" "))).collect(),
+        items: found.texts().map(|text| bound(&text)).collect(),
     }));
     if !view.rows.is_empty() {
         let rows = view

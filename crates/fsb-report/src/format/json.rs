@@ -82,6 +82,7 @@ fn narrowed(selection: Selection<'_>) -> Document {
             .filter(|found| shown(&found.operation, found.workload.as_deref()))
             .cloned()
             .collect(),
+        by_target: selection.by_target().into_owned(),
         ..selection.document.clone()
     }
 }

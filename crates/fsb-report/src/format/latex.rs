@@ -27,6 +27,11 @@ fn render(report: &Report<'_>) -> String {
     let warnings = view.warnings[..view.urgent]
         .iter()
         .map(|warning| format!("warning: {warning}"));
+    let warnings = warnings.chain(view.conditions.iter().cloned());
+    let changes = view.changes.iter().flat_map(|found| {
+        let texts = found.texts();
+        texts.map(|text| format!("{}: {text}", found.title))
+    });
     let notes = view
         .explanation
         .iter()
@@ -37,6 +42,7 @@ fn render(report: &Report<'_>) -> String {
         .chain(notes)
         .chain(trust)
         .chain(warnings)
+        .chain(changes)
         .for_each(|line| comment(&mut text, &line));
     let rows = view
         .rows

@@ -15,7 +15,7 @@ pub(super) const FORMAT: Format = Format {
     write: |report, output| output.write_all(render(report).as_bytes()),
 };
 
-/// Returns the headline, the table, findings, their basis, and warnings.
+/// Returns the changes of targets, the headline, the table, findings, their basis, and warnings.
 pub fn render(report: &Report<'_>) -> String {
     let readable = report.readable();
     let view = readable.view();
@@ -27,8 +27,11 @@ pub fn render(report: &Report<'_>) -> String {
     list(&mut lines, first.iter().map(String::as_str));
     for found in &view.changes {
         lines.extend([format!("{}:", found.title), String::new()]);
-        let sets: Vec<String> = found.sets.iter().map(|set| set.join(" ")).collect();
-        list(&mut lines, sets.iter().map(String::as_str));
+        let texts: Vec<String> = found.texts().collect();
+        list(&mut lines, texts.iter().map(String::as_str));
+    }
+    if !view.changes.is_empty() {
+        lines.extend(["All sets:".to_owned(), String::new()]);
     }
     lines.extend([format!("**{}**", escape(&view.headline())), String::new()]);
     if !view.rows.is_empty() {

@@ -59,7 +59,7 @@ pub struct Document {
     /// Conditions in which the runs differ, so that a change may come from them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionDifference>,
-    /// The same targets of different runs beside each other; absent unless a run has several.
+    /// Comparisons of the same targets of different runs; absent unless a run has several.
     #[serde(skip_serializing_if = "TargetByTarget::is_empty")]
     pub by_target: TargetByTarget,
     /// Whether all verdicts were removed. The first warning then gives the reason.
@@ -72,9 +72,10 @@ pub struct Document {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetByTarget {
-    /// Each target beside itself.
+    /// Each target compared with the same target of the baseline.
     pub changes: Vec<Document>,
-    /// The ratio of each target to the first one beside the same ratio: differences of differences.
+    /// The ratio of each target to the first one, compared with the same ratio of the baseline:
+    /// the difference in differences.
     pub ratios: Vec<Document>,
 }
 

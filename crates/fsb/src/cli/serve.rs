@@ -304,6 +304,7 @@ fn closed_directory(path: &Path) -> Option<PathBuf> {
 /// `__serve-web ARGUMENTS`: serves the pages, and passes what they request to the helper, which is
 /// the parent.
 pub fn web_main(arguments: &[OsString]) -> anyhow::Result<u8> {
+    fsb_sys::memory::return_large_blocks();
     // Other processes of the same user, such as services that share an account, must not trace this
     // one to send requests.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;

@@ -362,7 +362,8 @@ pub fn on_two_processors() {
 pub struct Traces {
     mounts: Vec<String>,
     loops: Vec<String>,
-    /// Loop devices of images in memory. As cgroups, those of other lanes' runs look the same.
+    /// Loop devices of images in memory. Like cgroups, they cannot be told from those of other
+    /// lanes' runs.
     shared_loops: Vec<String>,
     processes: Vec<String>,
     cgroups: Vec<String>,
@@ -507,16 +508,11 @@ impl Traces {
 /// Waits until a run has left nothing: the kernel releases things asynchronously. See
 /// [`expect_no_cgroups`] for cgroups.
 pub fn expect_no_traces(before: &Traces) {
-    expect_gone(
-        "images in memory are gone",
-        |state| &state.shared_loops,
-        before,
-    );
     let start = Instant::now();
     loop {
         let left = traces().since(before);
         if left.is_empty() {
-            return;
+            break;
         }
         assert!(
             start.elapsed() < WAIT,
@@ -524,6 +520,9 @@ pub fn expect_no_traces(before: &Traces) {
         );
         std::thread::sleep(Duration::from_millis(50));
     }
+    // No process of the run can attach one any more.
+    let images = "images in memory are gone";
+    expect_gone(images, |state| &state.shared_loops, before);
 }
 
 /// Waits until the cgroups that a run made are gone.
@@ -531,8 +530,8 @@ pub fn expect_no_cgroups(before: &Traces) {
     expect_gone("the cgroups are gone", |state| &state.cgroups, before);
 }
 
-/// Waits for what runs of other lanes have, too. It ends with its run, so all that is present must
-/// go, and what appears meanwhile does not count.
+/// Waits until everything that is in the list now has gone. Things of other lanes' runs look the
+/// same and end with their runs. What appears meanwhile does not count.
 fn expect_gone(what: &str, list: impl Fn(&Traces) -> &Vec<String>, before: &Traces) {
     let mut left = list(&traces()).clone();
     left.retain(|one| !list(before).contains(one));

@@ -721,20 +721,21 @@ fn fio_and_fsb_visit_every_record_once_at_random() {
 
 /// Returns how many calls of a job the description of its result says would have waited.
 fn counted_as_waiting(job: &serde_json::Value) -> u64 {
-    let said = job["desc"].as_str().expect("a description");
-    said.strip_prefix("nowait=1: ")
+    let description = job["desc"].as_str().expect("a description");
+    description
+        .strip_prefix("nowait=1: ")
         .and_then(|rest| {
             rest.strip_suffix(" of 256 calls would have waited (EAGAIN) and were made again")
         })
         .and_then(|number| number.parse::<u64>().ok())
-        .unwrap_or_else(|| panic!("{said}"))
+        .unwrap_or_else(|| panic!("{description}"))
 }
 
 /// A job of 256 reads that do not wait.
 const WITHOUT_WAITING: &str = "[j]\nrw=randread\nsize=1m\nbs=4k\nnowait=1\nignore_error=EAGAIN\n";
 
 /// fio counts the calls as errors, fsb makes them again. The kernel begins to read what is not
-/// cached before it looks whether the call would wait, and on a busy machine the data may be there
+/// cached before it checks whether the call would wait, and on a busy machine the data may be there
 /// by then: the numbers differ between runs.
 #[test]
 fn calls_that_would_wait_are_counted_as_in_fio() {

@@ -863,7 +863,20 @@ fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
     let change = &document["by_target"]["changes"][1];
     assert_eq!(change["baseline"], "old/b");
     assert_eq!(verdict(&change["operations"][0], "new/b"), "slower");
-    for form in ["text", "markdown", "html"] {
+    // One workload in detail is the only one in each document.
+    let workload = change["operations"][0]["workload"].as_str().unwrap();
+    let (narrow, _) = compare(
+        scratch.path(),
+        &[&stated[..], &["--detail", workload]].concat(),
+    );
+    for document in [
+        &narrow["by_target"]["changes"][1],
+        &narrow["by_target"]["ratios"][0],
+    ] {
+        let mut operations = document["operations"].as_array().unwrap().iter();
+        assert!(operations.all(|operation| operation["workload"] == workload));
+    }
+    for form in ["text", "markdown", "html", "latex"] {
         let line = [&["compare"][..], &stated, &["--format", form]].concat();
         let output = unwrapped(&fsb(scratch.path(), &line[..]));
         let (_, after) = output.split_once("Target by target").expect(form);
