@@ -234,6 +234,17 @@ impl View<'_> {
         }
     }
 
+    /// Returns the changes of each set with the title of its part.
+    pub(crate) fn titled_changes(&self) -> Vec<(&'static str, String)> {
+        let mut texts = Vec::new();
+        for found in &self.changes {
+            for text in found.texts() {
+                texts.push((found.title, text));
+            }
+        }
+        texts
+    }
+
     /// Returns the warnings that precede the answer: differences of conditions, and the failures of
     /// a comparison.
     pub(crate) fn first_warnings(&self) -> impl Iterator<Item = &str> {

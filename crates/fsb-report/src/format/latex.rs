@@ -28,10 +28,10 @@ fn render(report: &Report<'_>) -> String {
         .iter()
         .map(|warning| format!("warning: {warning}"));
     let warnings = warnings.chain(view.conditions.iter().cloned());
-    let changes = view.changes.iter().flat_map(|found| {
-        let texts = found.texts();
-        texts.map(|text| format!("{}: {text}", found.title))
-    });
+    let changes = view.titled_changes();
+    let changes = changes
+        .iter()
+        .map(|(title, text)| format!("{title}: {text}"));
     let notes = view
         .explanation
         .iter()

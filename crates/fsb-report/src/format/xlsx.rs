@@ -229,11 +229,7 @@ fn notes(book: &mut Workbook, view: &View<'_>, left_out: usize) -> Result<(), Xl
     let named = |about: &'static str| move |text: &'_ String| (about, text.clone());
     let lists = view.facts.iter().map(named("fact"));
     let lists = lists.chain(view.conditions.iter().map(named("condition")));
-    let changes = view.changes.iter().flat_map(|found| {
-        let texts = found.texts();
-        texts.map(|text| (found.title, text))
-    });
-    let lists = lists.chain(changes);
+    let lists = lists.chain(view.titled_changes());
     let lists = lists.chain(view.problems.iter().map(named("problem")));
     let lists = lists.chain(view.warnings.iter().map(named("warning")));
     let method = view

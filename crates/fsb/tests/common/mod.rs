@@ -362,8 +362,7 @@ pub fn on_two_processors() {
 pub struct Traces {
     mounts: Vec<String>,
     loops: Vec<String>,
-    /// Loop devices of images in memory. Like cgroups, they cannot be told from those of other
-    /// lanes' runs.
+    /// Loop devices of images in memory. Like cgroups, those of other lanes' runs look the same.
     shared_loops: Vec<String>,
     processes: Vec<String>,
     cgroups: Vec<String>,

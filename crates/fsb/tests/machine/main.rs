@@ -2,8 +2,8 @@
 //! other programs.
 //!
 //! The module of a test states how it shares the host with tests that run at the same time:
-//! [`exclusive`] and [`five_works`] with none but [`independent`] ones, the others with all that are
-//! not exclusive.
+//! [`exclusive`] and [`five_works`] with none but [`independent`] ones, the others with all that
+//! are not exclusive.
 
 #[macro_use]
 extern crate fsb_testkit;
