@@ -140,15 +140,19 @@ pub(crate) struct Selection<'a> {
     pub(crate) detail: Option<&'a str>,
 }
 
+/// Returns whether the operation, or its workload, is the one in detail; all are without one.
+fn is_in(operation: &Operation, detail: Option<&str>) -> bool {
+    detail.is_none_or(|name| {
+        operation.operation == name || operation.workload.as_deref() == Some(name)
+    })
+}
+
 impl<'a> Selection<'a> {
     /// Returns the operations that are shown, in the document's order.
     pub(crate) fn operations(&self) -> impl Iterator<Item = &'a Operation> + use<'a> {
         let detail = self.detail;
-        self.document.operations.iter().filter(move |operation| {
-            detail.is_none_or(|name| {
-                operation.operation == name || operation.workload.as_deref() == Some(name)
-            })
-        })
+        let operations = self.document.operations.iter();
+        operations.filter(move |operation| is_in(operation, detail))
     }
 
     /// Returns the comparisons of targets with themselves, of these operations.
@@ -158,9 +162,10 @@ impl<'a> Selection<'a> {
             return Cow::Borrowed(all);
         }
         let mut found = all.clone();
-        for document in found.changes.iter_mut().chain(&mut found.ratios) {
-            let selection = Selection { document, ..*self };
-            document.operations = selection.operations().cloned().collect();
+        for document in found.documents_mut() {
+            document
+                .operations
+                .retain(|operation| is_in(operation, self.detail));
         }
         Cow::Owned(found)
     }

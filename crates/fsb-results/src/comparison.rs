@@ -379,7 +379,7 @@ fn compared_by_target(
         )?);
     }
     // The document of all sets has the other warnings, and the conditions.
-    for document in found.changes.iter_mut().chain(&mut found.ratios) {
+    for document in found.documents_mut() {
         document.warnings.truncate(document.urgent);
         document.conditions.clear();
     }

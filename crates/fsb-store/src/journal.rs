@@ -739,8 +739,7 @@ pub fn read<H: Histograms>(
 #[derive(Default)]
 struct Slot<H> {
     chunk: Chunk,
-    /// Knows the cells of all chunks: to parse their parameters in each one would take as long as a
-    /// tenth of the lines.
+    /// Knows the cells of all chunks, so that their parameters are not parsed again in each one.
     collector: TrialCollector,
     histograms: H,
 }

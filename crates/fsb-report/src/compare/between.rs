@@ -163,12 +163,12 @@ pub(super) fn changes(found: &TargetByTarget) -> Vec<Changes> {
         let mut sets = Vec::new();
         for document in documents {
             for set in &document.sets {
-                let lines = change_of(document, &set.name);
-                if set.name != document.baseline && !lines.is_empty() {
-                    sets.push(lines);
+                if set.name != document.baseline {
+                    sets.push(change_of(document, &set.name));
                 }
             }
         }
+        sets.retain(|lines| !lines.is_empty());
         if !sets.is_empty() {
             changes.push(Changes { title, sets });
         }

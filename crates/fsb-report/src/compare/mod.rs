@@ -14,7 +14,6 @@ use fsb_model::units::Bytes;
 use fsb_model::{Better, metric};
 use fsb_stats::compare::{
     ALL, BySet, Classic, Document, Finding, Grid, OURS, Operation, SetSummary, Slice,
-    TargetByTarget,
 };
 use fsb_stats::{FEWEST_RUNS_JUDGED, RankingOutcome, Verdict};
 
@@ -303,11 +302,9 @@ pub(crate) fn shortened(document: &Document) -> (Cow<'_, Document>, Releases) {
     }
     let mut document = document.clone();
     shorten_document(&mut document, &releases);
-    let TargetByTarget { changes, ratios } = &mut document.by_target;
-    changes
-        .iter_mut()
-        .chain(ratios)
-        .for_each(|one| shorten_document(one, &releases));
+    for one in document.by_target.documents_mut() {
+        shorten_document(one, &releases);
+    }
     (Cow::Owned(document), releases)
 }
 

@@ -84,6 +84,11 @@ impl TargetByTarget {
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.ratios.is_empty()
     }
+
+    /// Returns the documents of all comparisons.
+    pub fn documents_mut(&mut self) -> impl Iterator<Item = &mut Document> {
+        self.changes.iter_mut().chain(&mut self.ratios)
+    }
 }
 
 /// A condition that was not the same for all runs.

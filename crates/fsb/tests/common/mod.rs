@@ -372,16 +372,33 @@ pub struct Traces {
 /// Returns the current state.
 pub fn traces() -> Traces {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    Traces {
+        mounts: mounts
+            .lines()
+            .filter(|line| line.contains("fsb") || line.contains("/dev/loop"))
+            .map(str::to_owned)
+            .collect(),
+        // Images of these tests are in their directories; others belong to another checkout.
+        loops: loops(|backing| Path::new(backing).starts_with(std::env::temp_dir())),
+        shared_loops: shared_loops(),
+        processes: processes(),
+        cgroups: cgroups(),
+        shared_memory: shared_memory(),
+    }
+}
+
+/// Returns the loop devices of images in memory.
+fn shared_loops() -> Vec<String> {
+    loops(|backing| backing.starts_with("/memfd"))
+}
+
+/// Returns the loop devices with these backing files.
+fn loops(is_meant: impl Fn(&str) -> bool) -> Vec<String> {
     let mut loops: Vec<String> = Vec::new();
     for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
-        // Images of these tests are in their directories or in memory; others belong to another
-        // checkout.
-        let is_ours = |backing: &String| {
-            Path::new(backing).starts_with(std::env::temp_dir()) || backing.starts_with("/memfd")
-        };
         if let Some(backing) = fs::read_to_string(entry.path().join("loop/backing_file"))
             .ok()
-            .filter(is_ours)
+            .filter(|backing| is_meant(backing))
         {
             // Each image that is attached has another number.
             let number = fs::read_to_string(entry.path().join("diskseq")).unwrap_or_default();
@@ -394,19 +411,7 @@ pub fn traces() -> Traces {
         }
     }
     loops.sort();
-    let (shared_loops, loops) = loops.into_iter().partition(|line| line.contains("/memfd"));
-    Traces {
-        mounts: mounts
-            .lines()
-            .filter(|line| line.contains("fsb") || line.contains("/dev/loop"))
-            .map(str::to_owned)
-            .collect(),
-        loops,
-        shared_loops,
-        processes: processes(),
-        cgroups: cgroups(),
-        shared_memory: shared_memory(),
-    }
+    loops
 }
 
 /// Returns the cgroups of fsb. The hierarchies are the host's, and have those of runs in other PID
@@ -521,22 +526,22 @@ pub fn expect_no_traces(before: &Traces) {
     }
     // No process of the run can attach one any more.
     let images = "images in memory are gone";
-    expect_gone(images, |state| &state.shared_loops, before);
+    expect_gone(images, shared_loops, &before.shared_loops);
 }
 
 /// Waits until the cgroups that a run made are gone.
 pub fn expect_no_cgroups(before: &Traces) {
-    expect_gone("the cgroups are gone", |state| &state.cgroups, before);
+    expect_gone("the cgroups are gone", cgroups, &before.cgroups);
 }
 
 /// Waits until everything that is in the list now has gone. Things of other lanes' runs look the
 /// same and end with their runs. What appears meanwhile does not count.
-fn expect_gone(what: &str, list: impl Fn(&Traces) -> &Vec<String>, before: &Traces) {
-    let mut left = list(&traces()).clone();
-    left.retain(|one| !list(before).contains(one));
+fn expect_gone(what: &str, list: fn() -> Vec<String>, before: &[String]) {
+    let mut left = list();
+    left.retain(|one| !before.contains(one));
     wait_until(&format!("{what}: {left:?}"), 2 * WAIT, || {
-        let present = traces();
-        left.retain(|one| list(&present).contains(one));
+        let present = list();
+        left.retain(|one| present.contains(one));
         left.is_empty()
     });
 }

@@ -1,7 +1,7 @@
 //! `fsb fio` beside fio: the same job file, and the same calls.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use fsb_testkit::wants;
 
@@ -181,20 +181,13 @@ impl Counts {
     }
 }
 
-/// The number of syncs of each kind on the files of a job under strace. The program itself makes
-/// `own` calls of fsync for each directory that it makes.
-fn syncs(directory: &Path, program: &[&str], own: usize) -> [usize; 3] {
+/// Runs a program under strace, and returns its output and the lines of these system calls. At most
+/// `shown` bytes of texts and elements of arrays are in them. Job files take their size from the
+/// environment.
+fn under_strace(directory: &Path, program: &[&str], calls: &str, shown: usize) -> (Output, String) {
     let output = Command::new("strace")
-        .args([
-            "-f",
-            "-qq",
-            "-s",
-            "0",
-            "-o",
-            "trace",
-            "-e",
-            "trace=fsync,fdatasync,sync_file_range",
-        ])
+        .args(["-f", "-qq", "-o", "trace"])
+        .args(["-s", &shown.to_string(), "-e", &format!("trace={calls}")])
         .args(program)
         .env("FIO_SIZE", "1m")
         .current_dir(directory)
@@ -202,6 +195,13 @@ fn syncs(directory: &Path, program: &[&str], own: usize) -> [usize; 3] {
         .expect("strace runs");
     expect_code(&output, 0);
     let trace = std::fs::read_to_string(directory.join("trace")).unwrap();
+    (output, trace)
+}
+
+/// The number of syncs of each kind on the files of a job under strace. The program itself makes
+/// `own` calls of fsync for each directory that it makes.
+fn syncs(directory: &Path, program: &[&str], own: usize) -> [usize; 3] {
+    let (_, trace) = under_strace(directory, program, "fsync,fdatasync,sync_file_range", 0);
     let count = |call: &str| {
         trace
             .lines()
@@ -294,23 +294,8 @@ fn syncs_of_common_job_files_are_those_of_fio_under_strace() {
 /// Runs a program under strace, and returns its calls on the files of jobs. Those of record size
 /// are of the jobs: fio also reads and writes other files.
 fn calls(directory: &Path, program: &[&str], record: u64) -> Calls {
-    let output = Command::new("strace")
-        .args([
-            "-f",
-            "-qq",
-            "-s",
-            "0",
-            "-o",
-            "trace",
-            "-e",
-            "trace=pread64,pwrite64,fsync,fdatasync,syncfs",
-        ])
-        .args(program)
-        .current_dir(directory)
-        .output()
-        .expect("strace runs");
-    expect_code(&output, 0);
-    let text = std::fs::read_to_string(directory.join("trace")).unwrap();
+    let names = "pread64,pwrite64,fsync,fdatasync,syncfs";
+    let (_, text) = under_strace(directory, program, names, 0);
     let lines: Vec<&str> = text.lines().collect();
     let call = |(number, line): (usize, &&str)| {
         let (process, call) = line.split_once(' ')?;
@@ -681,21 +666,8 @@ fn libaio_submits_requests_to_the_kernel_as_in_fio() {
     let text = "[j]\nsize=256k\nbs=8k\nrw=randread\nioengine=libaio\ndirect=1\niodepth=4\n";
     std::fs::write(directory.path().join("j.fio"), text).unwrap();
     for program in [&["fio", "j.fio"][..], &[FSB, "fio", "-q", "j.fio"]] {
-        let output = Command::new("strace")
-            .args([
-                "-f",
-                "-qq",
-                "-o",
-                "trace",
-                "-e",
-                "trace=io_submit,pread64,io_uring_enter",
-            ])
-            .args(program)
-            .current_dir(directory.path())
-            .output()
-            .expect("strace runs");
-        expect_code(&output, 0);
-        let trace = std::fs::read_to_string(directory.path().join("trace")).unwrap();
+        let names = "io_submit,pread64,io_uring_enter";
+        let (_, trace) = under_strace(directory.path(), program, names, 32);
         let requests = trace.matches("aio_lio_opcode=IOCB_CMD_PREAD").count();
         assert_eq!(requests, 32, "{program:?}: {trace}");
     }
@@ -763,16 +735,10 @@ fn calls_that_would_wait_are_those_that_the_kernel_refused() {
         let directory = scratch();
         let text = format!("{WITHOUT_WAITING}ioengine={engine}\n");
         std::fs::write(directory.path().join("j.fio"), text).unwrap();
-        let output = Command::new("strace")
-            .args(["-f", "-qq", "-o", "trace"])
-            .args(["-e", "trace=fadvise64,preadv2,io_getevents"])
-            .args([FSB, "fio", "-q", "--output-format", "json", "j.fio"])
-            .current_dir(directory.path())
-            .output()
-            .expect("strace runs");
-        expect_code(&output, 0);
+        let program = [FSB, "fio", "-q", "--output-format", "json", "j.fio"];
+        let names = "fadvise64,preadv2,io_getevents";
+        let (output, trace) = under_strace(directory.path(), &program, names, 32);
         let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let trace = std::fs::read_to_string(directory.path().join("trace")).unwrap();
         let (_, timed) = trace.split_once("POSIX_FADV_RANDOM").expect("the clock");
         let counted = counted_as_waiting(&document["jobs"][0]);
         assert!(counted > 0, "{engine}: {trace}");
@@ -853,23 +819,7 @@ fn syncs_are_those_of_fio() {
 
 /// Returns the lines of these system calls that a program makes for a job of 32 records of 8 KiB.
 fn lines_of_calls(program: &[&str], directory: &Path, calls: &str) -> Vec<String> {
-    let output = Command::new("strace")
-        .args([
-            "-f",
-            "-qq",
-            "-s",
-            "0",
-            "-o",
-            "trace",
-            "-e",
-            &format!("trace={calls}"),
-        ])
-        .args(program)
-        .current_dir(directory)
-        .output()
-        .expect("strace runs");
-    expect_code(&output, 0);
-    let trace = std::fs::read_to_string(directory.join("trace")).unwrap();
+    let (_, trace) = under_strace(directory, program, calls, 0);
     trace
         .lines()
         .map(|line| {

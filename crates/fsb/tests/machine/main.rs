@@ -2,8 +2,7 @@
 //! other programs.
 //!
 //! The module of a test states how it shares the host with tests that run at the same time:
-//! [`exclusive`] and [`five_works`] with none but [`independent`] ones, the others with all that
-//! are not exclusive.
+//! [`exclusive`] with none but [`independent`] ones, the others with all that are not exclusive.
 
 #[macro_use]
 extern crate fsb_testkit;
@@ -24,7 +23,6 @@ mod explain;
 mod export;
 mod failures;
 mod fio;
-mod five_works;
 mod fuse;
 mod history;
 mod hostile;

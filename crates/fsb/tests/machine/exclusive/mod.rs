@@ -6,6 +6,7 @@ mod controls;
 mod deferred;
 mod directories;
 mod failures;
+mod five_works;
 mod fuse;
 mod honesty;
 mod interference;

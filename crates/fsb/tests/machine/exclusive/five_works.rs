@@ -1,4 +1,4 @@
-//! The commands of `docs/five-works`, on a small scale.
+//! The commands of `docs/five-works`, on a small scale. Some of them switch the host's swap off.
 //!
 //! `make test-machine` executes every fifth script of each work, in the order of their texts.
 //! `scripts/five-works` sets `FSB_FIVE_WORKS` to a text. Then the tests execute all scripts that
